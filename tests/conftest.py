@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -19,9 +19,12 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from accord.client.connect import CONNECT_METHODS
 
-from tests import short_failures
-from tests.durations import Durations, ProcessorTime, function_id
+from tests import short_failures, worker_messages
+from tests.durations import Durations, ProcessorTime, function_id, slow_files_first
 from tests.quick import in_peer_folder, slow_functions
+
+if TYPE_CHECKING:
+    from tests.inspector.browser.browser import BrowserThread
 
 hypothesis.settings.register_profile(
     "accord",
@@ -51,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(short_failures)
+    config.pluginmanager.register(worker_messages)
     if not config.getoption("--record-durations"):
         return
     config.pluginmanager.register(ProcessorTime())
@@ -65,13 +69,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("--quick") and in_peer_folder(collection_path) else None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--quick"):
-        return
-    slow = slow_functions()
-    left_out = {item for item in items if in_peer_folder(item.path) or function_id(item) in slow}
-    config.hook.pytest_deselected(items=[*left_out])
-    items[:] = [item for item in items if item not in left_out]
+    if config.getoption("--quick"):
+        slow = slow_functions()
+        left_out = {item for item in items if in_peer_folder(item.path) or function_id(item) in slow}
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):
+        places = slow_files_first([item.nodeid for item in items], config.workerinput["workercount"])
+        items[:] = [items[place] for place in places]
 
 
 @pytest.fixture
@@ -88,12 +95,23 @@ def pytest_runtest_setup() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run `async def` tests, each in an event loop of its own."""
+    """Run `async def` tests, each in an event loop of its own, but for those that use the browser."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    wanted = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    thread: BrowserThread | None = pyfuncitem.funcargs.get("browser_thread")
+    run = asyncio.run if thread is None else thread.run
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
     return True
+
+
+@pytest.fixture(scope="session")
+def browser_thread() -> Iterator[BrowserThread]:
+    """The browser of this worker, with its event loop. With a second one, a test could run in the wrong loop."""
+    from tests.inspector.browser.browser import BrowserThread
+
+    thread = BrowserThread()
+    yield thread
+    thread.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -149,6 +167,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         tell_left(session, [*session.config.stash.get(LEFT, []), *lines])
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_testnodedown(node: Any) -> None:
     """A worker of pytest-xdist has ended, and said what it found; nothing, where it crashed."""
     node.config.stash.setdefault(LEFT, []).extend(getattr(node, "workeroutput", {}).get("left", []))

@@ -1,4 +1,4 @@
-"""How long tests take: `--record-durations` writes `durations.json` anew.
+"""How long tests take: `--record-durations` writes `durations.json` anew, and workers begin with the slowest files.
 
 The file has the slowest test functions, each with all its cases, set-up, tear-down and child processes. The time of the
 processor says what a test costs on any machine; the other one includes what it waits for, and what ran beside it.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
-from tests.quick import DURATIONS, SLOW, WAITING
+from tests.quick import DURATIONS, SLOW, WAITING, recorded
 
 FUNCTIONS = 1000
 """How many the file has."""
@@ -72,6 +72,25 @@ class Durations:
             "seconds": round(sum(self.seconds[each] for each in functions), 2),
             "cases": sum(self.cases[each] for each in functions),
         }
+
+
+def slow_files_first(ids: Sequence[str], workers: int) -> Iterator[int]:
+    """Yield the places of the tests with these ids, so that each worker begins with the slowest files of its share.
+
+    A worker that has no tests left takes some from the end of another's share: a long test there would run alone, when
+    all others have ended. Shares are those of `--dist worksteal`; the tests of a file stay together.
+    """
+    rows = recorded()
+    seconds = [row["seconds"] / row["cases"] if (row := rows.get(id.partition("[")[0])) else 0.0 for id in ids]
+    end = 0
+    for worker in range(workers):
+        begin, end = end, end + (len(ids) - end) // (workers - worker)
+        files: defaultdict[str, list[int]] = defaultdict(list)
+        for place in range(begin, end):
+            files[ids[place].partition("::")[0]].append(place)
+        longest = {file: max(seconds[place] for place in places) for file, places in files.items()}
+        for file in sorted(files, key=lambda each: -longest[each]):
+            yield from files[file]
 
 
 def function_id(test: pytest.Item | pytest.TestReport) -> str:

@@ -62,12 +62,17 @@ def needs(folders: Iterable[Path], arguments: Iterable[str]) -> bool:
 
 def slow_functions() -> frozenset[str]:
     """Return the ids of the test functions that take long."""
-    slowest: dict[str, dict[str, float]] = json.loads(DURATIONS.read_text("utf-8"))["slowest"]
     return frozenset(
         function
-        for function, took in slowest.items()
+        for function, took in recorded().items()
         if took["processor_seconds"] >= SLOW or took["seconds"] >= WAITING
     )
+
+
+def recorded() -> dict[str, dict[str, float]]:
+    """Return the durations of the slowest test functions, by their ids."""
+    slowest: dict[str, dict[str, float]] = json.loads(DURATIONS.read_text("utf-8"))["slowest"]
+    return slowest
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ from pathlib import Path
 import pytest
 
 from accord import HTTPOptions, Limits
+from accord.host.host_files import read_host_file
+from accord.host.known_hosts import KnownHost, known_host
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
@@ -403,3 +405,36 @@ def test_the_index_has_every_page() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
     assert pages <= linked
     assert all((ROOT / "docs" / link).exists() for link in linked)
+
+
+def test_the_tutorial_is_pasted_block_by_block_and_leads_to_the_page_about_tests() -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    assert ALONE in page
+    assert "](testing.md)" in page
+
+
+IN_A_FILE = ["claude-desktop", "cursor", "vscode", "codex", "gemini", "windsurf", "zed"]
+
+
+@pytest.mark.parametrize("host", [known_host(name) for name in IN_A_FILE], ids=IN_A_FILE)
+def test_the_entry_that_is_shown_for_a_host_is_one_that_it_reads(host: KnownHost, tmp_path: Path) -> None:
+    (entry, *_) = blocks(section_of("hosts.md", host.title))
+    file = tmp_path / "configuration"
+    file.write_text(entry.text, encoding="utf-8")
+    project = tmp_path if host.format.editor_variables else None
+    entries = read_host_file(file, host.format, project=project).entries
+    assert [each.error for each in entries.values() if each.error] == []
+    assert "weather.py" in str(entries["weather"].entry)
+
+
+def test_the_command_for_claude_code_has_a_program_and_a_url() -> None:
+    (command, *_) = blocks(section_of("hosts.md", "Claude Code"))
+    assert re.search(r"(?m)^claude mcp add weather -- \S+/python \S+/weather\.py$", command.text)
+    assert re.search(r"(?m)^claude mcp add --transport http weather https://", command.text)
+
+
+def section_of(page: str, heading: str) -> str:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    _, found, rest = text.partition(f"\n## {heading}\n")
+    assert found, f"docs/{page} has no section {heading}"
+    return rest.partition("\n## ")[0]

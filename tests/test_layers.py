@@ -135,6 +135,7 @@ SEAMS = (
         "generated cases: values by chance need hypothesis, an extra", r"check/fuzz/trial_plan\.py", "_random_arguments"
     ),
     Seam("duplicate members: named in refusals only", "messages/duplicate_members.py", "find_duplicate", "json"),
+    Seam("JSON in a text: read where it may have a secret", "redaction/json_splice.py", "_json|_encode", "json"),
     Seam("forms of Unicode: for texts beyond ASCII", "messages/bounds.py", "normalize", "unicodedata"),
     Seam("optional dependencies: absent until somebody installs the extra", modules="|".join(OPTIONAL)),
     Seam("heavy modules: loaded by those who come to need them", modules="|".join(HEAVY)),
@@ -178,6 +179,13 @@ def imports(source: str, file: str) -> tuple[Import, ...]:
 
 parsed = cache(ast.parse)
 """The tree of a source: several rules look at the same."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Drop the trees at the end: each later search for garbage would go through them, for up to a second."""
+    yield
+    parsed.cache_clear()
 
 
 def order(line: str) -> dict[str, int]:

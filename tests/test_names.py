@@ -95,6 +95,7 @@ def definitions(module: Path) -> list[Definition]:
     ]
 
 
+@cache
 def words(name: str) -> list[str]:
     """`JSONSchemaReader` and `json_schema_reader` are both json, schema, reader."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]

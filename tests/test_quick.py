@@ -129,6 +129,20 @@ def test_durations_are_those_of_a_function_with_all_its_cases(tmp_path: Path, mo
     ]
 
 
+def test_each_worker_begins_with_the_slowest_files_of_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {
+        "tests/b.py::slow": {"processor_seconds": 1, "seconds": 60, "cases": 2},
+        "tests/c.py::many": {"processor_seconds": 1, "seconds": 70, "cases": 70},
+        "tests/f.py::long": {"processor_seconds": 1, "seconds": 5, "cases": 1},
+    }
+    monkeypatch.setattr(durations, "recorded", lambda: rows)
+    shares = ["a.py::one", "b.py::fast", "b.py::slow[1]", "c.py::many[1]", "d.py::one", "e.py::one", "f.py::long"]
+    ids = [f"tests/{each}" for each in shares]
+    ordered = [shares[place] for place in durations.slow_files_first(ids, 2)]
+    assert ordered[:3] == ["b.py::fast", "b.py::slow[1]", "a.py::one"]
+    assert ordered[3:] == ["f.py::long", "c.py::many[1]", "d.py::one", "e.py::one"]
+
+
 def test_durations_of_a_part_are_not_recorded() -> None:
     record = [sys.executable, "-m", "pytest", "--record-durations", "tests/test_measure.py"]
     done = subprocess.run(record, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)

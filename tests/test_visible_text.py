@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from accord.visible_text import encodable, indented, is_hidden, shell_line, single_line, truncate, visible
+from accord.visible_text import encodable, indented, is_hidden, readable, shell_line, single_line, truncate, visible
 
 from tests.check.reports.hostile import TEXTS
 from tests.measure import costs_at_most
@@ -84,3 +84,10 @@ def test_json_is_indented_unless_that_makes_it_too_long() -> None:
     assert len(indented(flat, 1 << 20) or "") == 500_007
     with costs_at_most(20):
         assert indented(deep, 1 << 20) is None
+
+
+def test_nesting_does_not_multiply_what_is_printed() -> None:
+    deep = b"[" * 400 + b",".join([b"1"] * 100_000) + b"]" * 400
+    assert readable(deep) == deep.decode()
+    assert readable(b'{"a":[1]}') == '{\n  "a": [\n    1\n  ]\n}'
+    assert readable(b"no JSON") == "no JSON"

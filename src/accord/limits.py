@@ -169,9 +169,10 @@ class TaskLimits(_LimitGroup, frozen=True, kw_only=True):
     result_bytes: int = 16 << 20
     """The result of a task; a task with a larger one fails."""
     kept_bytes: int = 256 << 20
-    """Arguments, answers and results of all tasks in memory (`MemoryTasks`); beyond it, a further task is refused, an
-    answer is refused, and a task with a larger result fails, each with an error that says so, unless its address or
-    principal has less than a 256th of this, or beyond twice this less than an 8192nd."""
+    """Arguments, answers and results of all tasks in memory, or in the file of `SQLiteTasks`; beyond it, a further task
+    is refused, an answer is refused, and a task with a larger result fails, each with an error that says so, unless its
+    address or principal has less than a 256th of this, or beyond twice this less than an 8192nd. A store that you make
+    takes its own: `SQLiteTasks(path, limits)`."""
     polls_per_second: float = 100
     """`tasks/get` requests of one principal, or of one address without authentication; a further one is refused with an
     error that says when to retry."""

@@ -22,6 +22,10 @@ _BLANK = lazy_pattern(
 """Invisible characters that Python calls printable: fillers, joiners, variation selectors. They can hide text."""
 
 _JSON_STRING = lazy_pattern(rb'"(?:[^"\\]|\\.)*+"?')
+_MAX_GROWTH = 8
+"""Limit of the factor by which indentation makes JSON larger."""
+_ALWAYS_INDENTED = 64 << 10
+"""Bytes that indentation may add beyond that factor."""
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 
@@ -87,6 +91,11 @@ def indented(data: bytes, most: int) -> str | None:
         return msgspec.json.format(data, indent=2).decode()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def readable(data: bytes) -> str:
+    """Return JSON with line breaks and indentation, or as it is if its nesting would multiply the size."""
+    return indented(data, _MAX_GROWTH * len(data) + _ALWAYS_INDENTED) or data.decode()
 
 
 def _indented_size(data: bytes, most: int) -> int:

@@ -14,6 +14,7 @@ from tests.conformance.suite import (
     play_alone,
     play_client,
     play_server,
+    play_together,
     serving,
     wanted,
 )
@@ -74,6 +75,16 @@ def test_a_client_that_does_nothing_is_noticed() -> None:
 def test_a_client_that_fails_says_why() -> None:
     played = play_alone("initialize", "2025-11-25", [sys.executable, "-c", "1/0"])
     assert "ZeroDivisionError" in [*played.faults()][-1]
+
+
+def test_a_client_that_fails_is_played_again_alone() -> None:
+    assert play_together("2025-11-25", ["false"]) == {}
+
+
+def test_clients_that_do_nothing_are_noticed_together() -> None:
+    played = play_together("2025-11-25", ["true"])
+    assert "initialize: nothing was looked at" in [*played["initialize"].faults()]
+    assert all([*each.faults()] for each in played.values())
 
 
 def test_a_client_that_never_ends_is_ended() -> None:

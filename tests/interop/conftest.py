@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import pytest
 
@@ -20,9 +20,12 @@ from accord import Client, ToolResult
 from accord.client.connect import CONNECT_METHODS
 from accord.client.target import identity, parse
 
+from tests.interop.forking import ForkedPrograms
 from tests.interop.peers import Sdk, TypeScript, peer_client
 
 T = TypeVar("T")
+
+RunClient = Callable[..., subprocess.CompletedProcess[str]]
 
 Watch = Callable[..., dict[str, Any]]
 
@@ -31,7 +34,24 @@ SECONDS = 150
 
 
 @pytest.fixture(scope="session")
-def watch() -> Watch:
+def run_client() -> Iterator[RunClient]:
+    """`run_client(sdk, program, *arguments)`: how that peer client ended, and what it printed."""
+    with ForkedPrograms() as programs:
+
+        def run(
+            sdk: Sdk | TypeScript, program: Literal["client", "input_client", "sessions_client"], *arguments: str
+        ) -> subprocess.CompletedProcess[str]:
+            command = peer_client(sdk, program)
+            if sdk not in get_args(TypeScript):
+                return programs.run(command, *arguments, seconds=SECONDS)
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "encoding": "utf-8"}
+            return subprocess.run([*command, *arguments], timeout=SECONDS, check=False, **options)
+
+        yield run
+
+
+@pytest.fixture(scope="session")
+def watch(run_client: RunClient) -> Watch:
     """`watch(sdk, target, revision=None, program="client")`: what that peer client saw of the server at `target`."""
 
     def run(
@@ -41,14 +61,7 @@ def watch() -> Watch:
         program: Literal["client", "input_client"] = "client",
     ) -> dict[str, Any]:
         speaks = ["--revision", revision] if revision else []
-        done = subprocess.run(
-            [*peer_client(sdk, program), *speaks, "--", *target],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
+        done = run_client(sdk, program, *speaks, "--", *target)
         assert done.returncode == 0, f"the {sdk} client failed:\n{done.stderr[-4000:]}"
         seen: dict[str, Any] = json.loads(done.stdout)
         return seen

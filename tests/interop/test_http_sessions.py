@@ -6,18 +6,17 @@ The clients play servers/sessions_story.py against servers/accord_sessions.py.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop.peers import PROGRAMS, Sdk, TypeScript, peer_client
+from tests.interop.conftest import RunClient
+from tests.interop.peers import PROGRAMS, Sdk, TypeScript
 from tests.interop.serving import serving
 
 SERVER = [sys.executable, str(PROGRAMS / "accord_sessions.py")]
-SECONDS = 150
 
 SESSION, PER_REQUEST = "2025-11-25", "2026-07-28"
 
@@ -55,18 +54,11 @@ def begun(entry: dict[str, Any]) -> float:
 
 
 @pytest.fixture(scope="module", params=PEERS, ids=[f"{sdk}-{told or 'by-itself'}" for sdk, told, _ in PEERS])
-def saw(request: pytest.FixtureRequest) -> Saw:
+def saw(request: pytest.FixtureRequest, run_client: RunClient) -> Saw:
     sdk, told, spoken = request.param
     speaks = ["--revision", told] if told else []
     with serving(SERVER) as server:
-        done = subprocess.run(
-            [*peer_client(sdk, "sessions_client"), *speaks, "--", f"{server.url}/mcp"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
+        done = run_client(sdk, "sessions_client", *speaks, "--", f"{server.url}/mcp")
         assert done.returncode == 0, f"the {sdk} client failed:\n{done.stderr[-4000:]}\n{server.said}"
         assert server.end() == 0
         log = [json.loads(line) for line in server.said.splitlines() if line.startswith("{")]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from unittest.mock import ANY
 
@@ -21,7 +24,9 @@ from accord.compat.differ import Different
 from accord.compat.fastmcp import FastMCP
 from accord.compat.http import ResourceSecurity, escapes_base
 from accord.compat.mcpserver import Elicit, FastMCP as FastMCP1, MCPServer, Resolve
+from accord.limits import HTTPLimits, Limits
 from accord.messages.tools import ListToolsResult
+from accord.testing.http import served_over_http
 
 from tests.server.http.http_clients import Legacy
 from tests.server.http.raw import Direct
@@ -245,6 +250,87 @@ async def test_a_custom_route_is_beside_the_server(make: Any) -> None:
     assert statuses == [(200, b"a"), (405, b"Method Not Allowed"), (403, ANY), (404, ANY), (200, b"ok\n")]
 
 
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+async def test_bodies_for_custom_routes_count_for_the_limit_of_their_address(make: Any) -> None:
+    mcp, first, done = make("x"), asyncio.Event(), asyncio.Event()
+    mcp.limits = Limits(http=HTTPLimits(bodies_bytes_per_address=1 << 20))
+
+    @mcp.custom_route("/hook", methods=["POST"])
+    async def hook(request: Any) -> Any:
+        from starlette.responses import PlainTextResponse
+
+        size = len(await request.body())
+        first.set()
+        await done.wait()
+        return PlainTextResponse(str(size))
+
+    app, body = mcp.asgi(), b"x" * 700_000
+    waiting = asyncio.create_task(_status(app, "POST", "/hook", "localhost", body))
+    await first.wait()
+    async with asyncio.timeout(60):
+        status, text = await _status(app, "POST", "/hook", "localhost", body)
+    assert status == 503
+    assert b"HTTPLimits.bodies_bytes_per_address" in text
+    done.set()
+    assert await waiting == (200, b"700000")
+    assert await _status(app, "POST", "/hook", "localhost", body) == (200, b"700000")
+
+
+async def test_a_body_for_a_custom_route_that_does_not_arrive_is_given_up() -> None:
+    mcp = FastMCP("x")
+    mcp.limits = Limits(http=HTTPLimits(body_seconds=0.05))
+
+    @mcp.custom_route("/hook", methods=["POST"])
+    async def hook(request: Any) -> Any:
+        raise AssertionError(await request.body())
+
+    parts, sent = [{"type": "http.request", "body": b"x", "more_body": True}], []
+
+    async def receive() -> Any:
+        return parts.pop() if parts else await asyncio.get_running_loop().create_future()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/hook", "headers": [(b"host", b"localhost")]}
+    app = mcp.asgi()
+    async with asyncio.timeout(60):
+        await app({**scope, "query_string": b"", "client": ("127.0.0.1", 1)}, receive, send)
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+    assert b"HTTPLimits.body_seconds" in sent[1]["body"]
+    (budget,) = app._bodies.values()
+    assert budget.total == 0
+
+
+async def test_a_custom_route_may_take_longer_over_a_body_than_the_body_to_arrive() -> None:
+    from starlette.responses import PlainTextResponse
+
+    mcp, sent = FastMCP("x"), []
+    mcp.limits = Limits(http=HTTPLimits(body_seconds=0.2))
+
+    @mcp.custom_route("/hook", methods=["POST"])
+    async def hook(request: Any) -> Any:
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            await asyncio.sleep(0.15)  # as to write it elsewhere
+        return PlainTextResponse(str(size))
+
+    parts = [{"type": "http.request", "body": b"x", "more_body": more} for more in (False, True, True, True)]
+
+    async def receive() -> Any:
+        await asyncio.sleep(0)
+        return parts.pop()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/hook", "headers": [(b"host", b"localhost")]}
+    await mcp.asgi()({**scope, "query_string": b"", "client": ("127.0.0.1", 1)}, receive, send)
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"4")
+
+
 ROUTED = [
     ("GET", "/things/a", "localhost"),
     ("POST", "/things/a", "localhost"),
@@ -254,12 +340,12 @@ ROUTED = [
 ]
 
 
-async def _status(app: Any, method: str, path: str, host: str) -> tuple[int, bytes]:
+async def _status(app: Any, method: str, path: str, host: str, body: bytes = b"") -> tuple[int, bytes]:
     """What an application of ASGI answers."""
     sent: list[Any] = []
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b""}
+        return {"type": "http.request", "body": body}
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -536,6 +622,23 @@ async def test_one_function_completes_what_is_declared_before_and_after_it(first
     assert (alone.values, known.values) == (["review/language/p/None"], ["review/code//{'language': 'go'}"])
 
 
+async def test_plain_functions_with_resolvers_have_the_threads_of_other_handlers() -> None:
+    count = 33  # the executor of the event loop, which the server uses itself, has at most 32 threads
+    barrier, mcp = threading.Barrier(count, timeout=20), MCPServer("x")
+
+    def three() -> int:
+        return 3
+
+    @mcp.tool()
+    def meet(number: Annotated[int, Resolve(three)]) -> str:
+        barrier.wait()
+        return threading.current_thread().name
+
+    async with Client(mcp) as client:
+        results = await asyncio.gather(*(client.call_tool("meet") for _ in range(count)))
+    assert all(result.text.startswith("accord-worker-") for result in results)
+
+
 # --- paths -------------------------------------------------------------------------------------------------------
 
 PARTS = st.sampled_from(["..", ".", "", "a", "b.txt", "..\\..", "C:", "/", "\0", "...", "a..b", "x\\y"])
@@ -571,6 +674,125 @@ async def test_a_template_keeps_the_check_that_its_library_has(make: Any, checks
             return
         with pytest.raises(ProtocolError, match="no such resource"):
             await client.read_resource("files://..%2Fa")
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+async def test_a_variable_of_another_type_is_checked_as_well(make: Any) -> None:
+    mcp = make("x")
+
+    @mcp.resource("files://{name}")
+    def read(name: Path) -> str:
+        return str(name)
+
+    async with Client(mcp) as client:
+        assert (await client.read_resource("files://a.txt")).contents[0].text == "a.txt"
+        for uri in ("files://..%2Fa", "files://%2Fetc", "files://a%00"):
+            with pytest.raises(ProtocolError, match="no such resource"):
+                await client.read_resource(uri)
+
+
+# --- prompts and resources as tools --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def restricted() -> FastMCP:
+    mcp = FastMCP("x")
+
+    @mcp.resource("plan://secret", scopes={"admin"})
+    def plan() -> str:
+        return "the plan"
+
+    @mcp.resource("row://secret/{id}", scopes={"admin"})
+    def row(id: str) -> str:
+        return id
+
+    @mcp.resource("me://name")
+    async def name(ctx: fastmcp.Context) -> str:
+        return "nobody" if ctx.principal is None else ctx.principal.id
+
+    @mcp.prompt(scopes={"admin"})
+    def approve() -> str:
+        return "approve it"
+
+    @mcp.prompt
+    def greet() -> str:
+        return "hello"
+
+    mcp.add_transform(fastmcp.ResourcesAsTools(mcp))
+    mcp.add_transform(fastmcp.PromptsAsTools(mcp))
+    return mcp
+
+
+async def texts_of_tools(client: Client) -> dict[str, str]:
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_resources", {}),
+        ("list_prompts", {}),
+        ("read_resource", {"uri": "plan://secret"}),
+        ("read_resource", {"uri": "row://secret/1"}),
+        ("get_prompt", {"name": "approve"}),
+        ("read_resource", {"uri": "me://name"}),
+        ("get_prompt", {"name": "greet"}),
+    ]
+    return {f"{name} {[*arguments.values()]}": await text_of_tool(client, name, arguments) for name, arguments in calls}
+
+
+async def text_of_tool(client: Client, name: str, arguments: dict[str, Any]) -> str:
+    try:
+        return (await client.call_tool(name, arguments)).text
+    except ProtocolError as error:
+        return error.message
+
+
+async def test_tools_of_prompts_and_resources_have_the_access_of_their_caller(restricted: FastMCP) -> None:
+    async with Client(restricted, principal=accord.Principal("ann", frozenset({"admin"}))) as client:
+        texts = await texts_of_tools(client)
+        assert texts["read_resource ['plan://secret']"] == "the plan"
+        assert texts["read_resource ['row://secret/1']"] == "1"
+        assert "approve it" in texts["get_prompt ['approve']"]
+        assert texts["read_resource ['me://name']"] == "ann"
+    async with Client(restricted, principal=accord.Principal("bob")) as client:
+        texts = await texts_of_tools(client)
+        assert texts["read_resource ['plan://secret']"] == "no resource 'plan://secret'"
+        assert texts["read_resource ['row://secret/1']"] == "no resource 'row://secret/1'"
+        assert "secret" not in texts["list_resources []"]
+        assert "approve" not in texts["list_prompts []"]
+        assert texts["get_prompt ['approve']"] == "no prompt 'approve'"
+        assert texts["read_resource ['me://name']"] == "bob"
+        assert "hello" in texts["get_prompt ['greet']"]
+    async with Client(restricted) as client:
+        assert (await texts_of_tools(client))["read_resource ['plan://secret']"] == "the plan"
+
+
+async def test_tools_of_prompts_and_resources_know_what_is_hidden_from_a_session(restricted: FastMCP) -> None:
+    @restricted.tool
+    async def hide(ctx: fastmcp.Context) -> str:
+        await ctx.disable_components(names=["greet", "me://name"])
+        return "hidden"
+
+    async with Client(restricted, revisions=["2025-11-25"]) as client:
+        assert (await texts_of_tools(client))["read_resource ['me://name']"] == "nobody"
+        await client.call_tool("hide")
+        texts = await texts_of_tools(client)
+        assert "me://name" not in texts["list_resources []"]
+        assert "greet" not in texts["list_prompts []"]
+        assert texts["read_resource ['me://name']"] == "no resource 'me://name'"
+        assert texts["get_prompt ['greet']"] == "no prompt 'greet'"
+
+
+async def test_tools_of_prompts_and_resources_without_authentication_need_no_more_than_a_read() -> None:
+    mcp = FastMCP("x")
+
+    @mcp.resource("plan://secret", scopes={"admin"})
+    def plan() -> str:
+        return "the plan"
+
+    mcp.add_transform(fastmcp.ResourcesAsTools(mcp))
+    with served_over_http(mcp) as url:
+        async with Client(url) as client:
+            read = await text_of_tool(client, "read_resource", {"uri": "plan://secret"})
+            listed = await text_of_tool(client, "list_resources", {})
+    assert read == "no resource 'plan://secret'"
+    assert "secret" not in listed
 
 
 # --- clients -----------------------------------------------------------------------------------------------------

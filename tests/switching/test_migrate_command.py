@@ -93,6 +93,14 @@ def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
     assert migrate(broken).returncode not in (0, 1)
 
 
+@pytest.mark.parametrize("codec", ["hex", "rot13", "undefined", "zlib"])
+def test_a_program_in_a_codec_that_is_not_for_texts_is_reported(codec: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(f"# coding: {codec}\n{PROGRAM}")
+    done = migrate(file)
+    assert (done.returncode, f"{file} cannot be read" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("deep", ["-" * 50_000 + "1", "a" + ".b" * 50_000])
 def test_a_program_that_is_nested_too_deeply_is_refused(deep: str, tmp_path: Path) -> None:
     file = tmp_path / "server.py"

@@ -20,7 +20,6 @@ from accord import AppDocument
 from accord.messages.base import JSONObject
 
 from tests.inspector.browser.browser import BrowserThread
-from tests.inspector.browser.conftest import browser_thread as browser_thread, pytest_pyfunc_call as pytest_pyfunc_call
 from tests.interop.peers import browser_bundle
 
 CallTool = Callable[[str, JSONObject], Awaitable[Any]]
