@@ -20,12 +20,16 @@ from accord import (
     Context,
     Depends,
     HTTPOptions,
+    InternalError,
     LifespanError,
     Limits,
     MemoryEvents,
+    Provided,
+    Provider,
     Request,
     Server,
     StoreError,
+    Tool,
 )
 from accord.server.core.lifetime import Lifetime
 
@@ -100,7 +104,7 @@ class _Stuck(Server):
 
     def __init__(self, name: str) -> None:
         self.entered = asyncio.Event()
-        super().__init__(name, lifespan=self._begin)
+        super().__init__(name, lifespan=self._begin, limits=Limits(grace_seconds=0.01))
 
     async def _begin(self, server: Server) -> AsyncIterator[None]:
         self.entered.set()
@@ -162,6 +166,81 @@ async def test_the_next_client_finds_a_lifespan_that_has_not_begun_before_the_la
     await asyncio.gather(leaving, entering)
     await server.lifetimes.leave()
     assert happened == ["begins", "ends", "has shut down"] * 2
+
+
+async def test_a_start_that_was_given_up_does_not_let_the_next_one_begin_before_the_last_one_was_over() -> None:
+    happened: list[str] = []
+    ends, go = asyncio.Event(), asyncio.Event()
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        happened.append("begins")
+        yield
+        ends.set()
+        await go.wait()
+        happened.append("has shut down")
+
+    server = Server("desk", lifespan=lifespan)
+    await server.lifetimes.enter()
+    leaving = asyncio.create_task(server.lifetimes.leave())
+    await ends.wait()
+    given_up = asyncio.create_task(server.lifetimes.enter())
+    await turns(10)
+    given_up.cancel()
+    await asyncio.wait((given_up,))
+    entering = asyncio.create_task(server.lifetimes.enter())
+    await turns(10)
+    go.set()
+    await asyncio.gather(leaving, entering)
+    await server.lifetimes.leave()
+    assert happened == ["begins", "has shut down"] * 2
+
+
+async def test_a_mounted_server_that_does_not_start_delays_no_other() -> None:
+    outer, stuck, other = Server("outer"), _Stuck("stuck"), Server("other", lifespan=_nothing)
+
+    async def table() -> str:
+        return "a table"
+
+    @other.tool
+    def answer() -> int:
+        return 42
+
+    @outer.tool
+    async def sit(at: Annotated[str, Depends(table, scope="lifespan")]) -> str:
+        return at
+
+    stuck.tool("wait")(lambda: None)
+    outer.mount(stuck, "stuck")
+    outer.mount(other, "other")
+    async with asyncio.timeout(100), Client(outer) as client:
+        waiting = asyncio.create_task(client.call_tool("stuck_wait"))
+        await stuck.entered.wait()
+        assert (await client.call_tool("other_answer")).text == "42"
+        assert (await client.call_tool("sit")).text == "a table"
+        waiting.cancel()
+
+
+async def test_a_mounted_server_whose_lifespan_was_cancelled_itself_fails_alone() -> None:
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        await _cancelled()
+        yield
+
+    class Items(Provider):
+        async def tools(self) -> list[Provided]:
+            return [Provided(Tool(name="item", input_schema={"type": "object"}), lambda arguments: "item")]
+
+    outer, inner = Server("outer"), Server("inner", lifespan=lifespan)
+    inner.add_provider(Items())
+    outer.mount(inner, "inner")
+    outer.tool("own")(lambda: 42)
+    async with Client(outer) as client:
+        assert [each.name for each in await client.list_tools()] == ["own"]
+        with pytest.raises(InternalError, match="lifespan of 'inner' failed to start: CancelledError"):
+            await client.call_tool("inner_item")
+
+
+async def _nothing(server: Server) -> AsyncIterator[None]:
+    yield
 
 
 async def test_it_ends_although_a_handler_will_not_and_the_client_has_lost_patience() -> None:

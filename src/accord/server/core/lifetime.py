@@ -61,7 +61,9 @@ class Lifetime:
                 self.value = await self._enter_lifespan(server.lifespan)
             for lifespan in server.lifespans:
                 await self._enter_lifespan(lifespan)
-        except Exception as exc:
+        except (Exception, asyncio.CancelledError) as exc:
+            if is_cancelled(exc):
+                raise
             await self.stop()
             why = describe_redacted(exc)  # clients of the outer server of a mounted one receive this text
             raise LifespanError(f"the lifespan of {server.name!r} failed to start: {why}") from exc
@@ -89,11 +91,13 @@ class Lifetime:
     async def start_mounted(self, lifetimes: Lifetimes) -> None:
         """Keep a mounted server running as long as this one. Raises `LifespanError`."""
 
-        async def open(stack: AsyncExitStack) -> None:
-            await lifetimes.enter()
-            stack.push_async_callback(lifetimes.leave)
+        async def open(stack: AsyncExitStack) -> MountedLifetime:
+            mounted = MountedLifetime(lifetimes)
+            stack.push_async_callback(mounted.end)
+            return mounted
 
-        await self.enter_once(lifetimes, open)
+        mounted: MountedLifetime = await self.enter_once(lifetimes, open)
+        await mounted.start()
 
     async def stop(self) -> None:
         """Exit everything in reverse order; cancel what takes longer than `Limits.grace_seconds`. Errors are logged,
@@ -169,6 +173,45 @@ async def _run_job(job: Job, stack: AsyncExitStack) -> None:
             opened.set_result(value)
 
 
+class MountedLifetime:
+    """The part of a mounted server in the lifetime of the server around it.
+
+    The mounted server starts in a task of its own: other mounted servers, and dependencies, do not wait for its
+    lifespan.
+    """
+
+    def __init__(self, lifetimes: Lifetimes) -> None:
+        self._lifetimes = lifetimes
+        self._starting: asyncio.Task[Lifetime] | None = None
+        self._ended = False
+        self._context = copy_context()
+
+    async def start(self) -> None:
+        """Start the server, if it does not run. Raises `LifespanError`; the next call then tries again."""
+        starting = self._starting
+        if starting is None or (starting.done() and not _has_started(starting)):
+            if self._ended:
+                raise LifespanError("the server around it has shut down")
+            starting = self._starting = asyncio.create_task(self._lifetimes.enter(), context=self._context)
+        if not starting.done():
+            await asyncio.shield(starting)
+
+    async def end(self) -> None:
+        """Let the server end, unless others use it too."""
+        self._ended = True
+        if (starting := self._starting) is None:
+            return
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait((starting,))
+        if _has_started(starting):
+            await self._lifetimes.leave()
+
+
+def _has_started(starting: asyncio.Task[Lifetime]) -> bool:
+    return not starting.cancelled() and starting.exception() is None
+
+
 class Lifetimes:
     """The lifetimes of one server, one for each event loop that serves it."""
 
@@ -198,7 +241,7 @@ class Lifetimes:
         loop = asyncio.get_running_loop()
         running = self._running.get(loop)
         if running is None:
-            running = self._running.add(_ActiveLifetime(self._server, self._ending.pop(loop, None)))
+            running = self._running.add(_ActiveLifetime(self._server, self._ending.get(loop)))
             WATCHDOG.watch(loop)
         running.count += 1
         try:
