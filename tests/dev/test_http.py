@@ -9,17 +9,19 @@ from typing import Any
 import aiohttp
 import pytest
 
+from accord import Client, Reconnect
 from accord.client.target import Command
 from accord.dev.http import HTTPReloader
-from accord.dev.http_processes import HTTPProcesses
+from accord.dev.http_processes import HTTPProcess, HTTPProcesses
 from accord.dev.http_proxy import ReloadingProxy
 from accord.dev.reporter import Reporter
 from accord.dev.settings import DevSettings
 from accord.errors import TargetError
 from accord.limits import HTTPLimits, Limits
 
-from tests.dev.programs import Program
+from tests.dev.programs import Program, text_of
 from tests.measure import costs_at_most
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -90,6 +92,39 @@ async def test_a_large_event_takes_linear_time(program: Program) -> None:
         with costs_at_most(200):
             result = await client.call_tool("large", {"size": 8 << 20}, on_progress=lambda *_: None)
         assert len(result.text) == 8 << 20
+
+
+async def test_a_client_of_http_sse_gets_its_answers_and_then_the_new_version(program: Program) -> None:
+    """Its session is in one process, and cannot move: the stream ends once its calls are answered."""
+    program.write("one")
+    go = program.folder / "go"
+    lost: list[Any] = []
+    async with (
+        program.served() as url,
+        Client(
+            url.replace("/mcp", "/sse"),
+            revisions=["2024-11-05"],
+            reconnect=Reconnect(),
+            on_state=lambda state, exc: lost.append(exc) if exc is not None else None,
+        ) as client,
+    ):
+        waiting = asyncio.create_task(text_of(client, "wait", file=str(go)))
+        await until(lambda: any(each.unanswered.values() for each in _processes(program)))
+        program.write("two")
+        await program.until_reloaded()
+        assert await text_of(client, "version") == "one"
+        assert not lost
+        go.touch()
+        assert await waiting == "one"
+        await until(lambda: lost)
+        assert await text_of(client, "version") == "two"
+        assert [each.generation for each in _processes(program)] == [2]
+
+
+def _processes(program: Program) -> list[HTTPProcess]:
+    assert isinstance(program.reloader, HTTPReloader)
+    processes = program.reloader._processes
+    return [*processes.retired, *([processes.current] if processes.current is not None else [])]
 
 
 async def test_a_head_request_is_answered_as_by_the_program(program: Program) -> None:

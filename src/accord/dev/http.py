@@ -197,6 +197,9 @@ class HTTPReloader:
                 while not self._processes.is_finished(process):
                     process.progressed.clear()
                     await process.progressed.wait()
+        for request in process.requests:
+            if request.endpoint:
+                request.stop(b"")  # its client opens another stream
         for request in process.calls:
             if request.exchange is not None:
                 request.stop(failed_call(request.exchange, expired_reason()))

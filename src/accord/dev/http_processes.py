@@ -8,7 +8,7 @@ from accord.check.surface.schema_changes import Change
 from accord.dev import announcements
 from accord.dev.proxied_request import ProxiedRequest
 from accord.dev.retry_owners import RetryOwners
-from accord.messages.base import JSONObject
+from accord.messages.base import JSONObject, RequestId
 
 
 class HTTPProcess:
@@ -23,6 +23,8 @@ class HTTPProcess:
         self.answered: bool = False
         self.requests: dict[ProxiedRequest, None] = {}
         """The requests in progress."""
+        self.unanswered: dict[bytes, set[RequestId]] = {}
+        """The requests whose responses come on a stream of HTTP+SSE, by the URL that they were posted to."""
         self.ended: asyncio.Event = asyncio.Event()
         """Set when the process has ended, and the proxy was told."""
         self.progressed: asyncio.Event = asyncio.Event()
@@ -36,10 +38,20 @@ class HTTPProcess:
     def begin(self, request: ProxiedRequest) -> None:
         """Note that a request is in progress here."""
         self.requests[request] = None
+        if request.exchange is not None and request.target in self.unanswered:
+            self.unanswered[request.target].add(request.exchange.id)
 
     def finish(self, request: ProxiedRequest) -> None:
         """Note that a request has ended, or has moved to another process."""
         self.requests.pop(request, None)
+        self.unanswered.pop(request.endpoint, None)
+        if request.exchange is not None and request.status != 202:
+            self.answer(request.target, request.exchange.id)
+        self.progressed.set()
+
+    def answer(self, endpoint: bytes, id: RequestId) -> None:
+        """Note the response to a request that was posted to a URL of HTTP+SSE."""
+        self.unanswered.get(endpoint, set()).discard(id)
         self.progressed.set()
 
 
@@ -67,7 +79,7 @@ class HTTPProcesses:
         if old is None:
             return (), ()
         self.retired.append(old)
-        for request in [each for each in old.requests if each.is_stream]:
+        for request in [each for each in old.requests if each.is_stream and not each.endpoint]:
             request.stop(None)
         return announcements.compare(old.surface, process.surface)
 
@@ -87,7 +99,11 @@ class HTTPProcesses:
 
     def is_finished(self, process: HTTPProcess) -> bool:
         """Return whether no call of a process is in progress, nor waits for answers."""
-        return not process.calls and not self.retry_owners.is_awaited_by(process.generation)
+        return (
+            not process.calls
+            and not any(process.unanswered.values())
+            and not self.retry_owners.is_awaited_by(process.generation)
+        )
 
     def owner_of_state(self, request: ProxiedRequest) -> HTTPProcess | None:
         """Return the process that waits for a retry with answers."""
@@ -96,6 +112,11 @@ class HTTPProcesses:
         owner = self.retry_owners.claim(request.body, request.exchange.params)
         running = [*self.retired, self.current]
         return next((each for each in running if each is not None and each.generation == owner), None)
+
+    def owner_of_endpoint(self, request: ProxiedRequest) -> HTTPProcess | None:
+        """Return the process whose stream of HTTP+SSE has the responses to what is posted to the URL of a request."""
+        running = [*self.retired, self.current]
+        return next((each for each in running if each is not None and request.target in each.unanswered), None)
 
     async def wait(self) -> HTTPProcess | None:
         """Return the current process, after a wait for one that is expected."""

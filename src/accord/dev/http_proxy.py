@@ -122,6 +122,9 @@ class ReloadingProxy:
             return
         if self._search and await self._answer_search(request, process, send):
             return
+        if (owner := self._processes.owner_of_endpoint(request)) is not None:
+            await self._respond(request, owner, None, send, disconnected)
+            return
         older = self._processes.retired[-1] if self._processes.retired else None
         accepted = None
         if older is not None and request.notification in _BOTH:

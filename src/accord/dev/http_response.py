@@ -20,11 +20,14 @@ from accord.dev.proxied_request import ProxiedRequest
 from accord.dev.rewriting import result_for_host
 from accord.dev.unavailable import ended_reason, failed_call
 from accord.messages import envelope
+from accord.messages.base import RequestId
 from accord.messages.envelope import MalformedMessage
 from accord.transport.asgi.request import Send, send_json, send_text
 
 _EVENT_ID = re.compile(rb"^id: ?(.*?)\r?$", re.MULTILINE)
 _DATA = re.compile(rb"^data: ?(.*?)\r?$", re.MULTILINE)
+_ENDPOINT = re.compile(rb"event: ?endpoint\r?\ndata: ?(.*?)\r?\n")
+"""Matches the first event of a stream of HTTP+SSE."""
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
 _MOST_OF_END = len(b"\r\n\r")
 """The bytes of an end that may be in the piece before."""
@@ -170,26 +173,37 @@ class ProxiedResponse:
         whole = bytes(self._pending[start : ends[-1]])
         del self._pending[: ends[-1]]
         if self._request.method == "GET":
+            if match := _ENDPOINT.match(whole):
+                self._request.endpoint = match[1]
+                process.unanswered[match[1]] = set()
             for match in _EVENT_ID.finditer(whole):
                 self._request.last_event_id = match[1]
-        for answer in self._answers_in(whole):
-            self._request.answer = answer
-            self._processes.retry_owners.note(process.generation, answer)
+        for id, answer in self._responses_in(whole):
+            if self._request.endpoint:
+                process.answer(self._request.endpoint, id)
+            else:
+                self._request.answer = answer
+                self._processes.retry_owners.note(process.generation, answer)
         if whole:
             await self._write(whole)
 
-    def _answers_in(self, events: bytes) -> Iterator[bytes]:
-        """Yield the response to the request, if it is in these events."""
+    def _responses_in(self, events: bytes) -> Iterator[tuple[RequestId, bytes]]:
+        """Yield the response to the request, if it is in these events; on a stream of HTTP+SSE, all responses."""
         exchange = self._request.exchange
-        if exchange is None or exchange.is_listening or (b'"result"' not in events and b'"error"' not in events):
+        if b'"result"' not in events and b'"error"' not in events:
+            return
+        if not self._request.endpoint and (exchange is None or exchange.is_listening):
             return
         for match in _DATA.finditer(events):
             try:
                 incoming = envelope.read(match[1])
             except MalformedMessage:
                 continue
-            if incoming.method is UNSET and incoming.id == exchange.id:
-                yield match[1]
+            id = incoming.id
+            if incoming.method is not UNSET or id is UNSET or id is None:
+                continue
+            if exchange is None or id == exchange.id:
+                yield id, match[1]
 
     def _announcements(self, old: HTTPProcess, new: HTTPProcess) -> list[bytes]:
         kinds = announcements.compare(old.surface, new.surface)[1]

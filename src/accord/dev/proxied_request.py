@@ -42,6 +42,8 @@ class ProxiedRequest:
         self.has_started: bool = False
         self.is_event_stream: bool = False
         self.last_event_id: bytes = b""
+        self.endpoint: bytes = b""
+        """The URL that the client posts to, if this is the stream of HTTP+SSE: it stays with its process."""
         self.stopped: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         """What ends the response, or None for a stream that moves to the current process."""
         self._is_repeated = False
