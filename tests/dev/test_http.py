@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,35 @@ def _processes(program: Program) -> list[HTTPProcess]:
     assert isinstance(program.reloader, HTTPReloader)
     processes = program.reloader._processes
     return [*processes.retired, *([processes.current] if processes.current is not None else [])]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process has no other parent after the death of its own")
+async def test_the_program_ends_when_accord_dev_is_killed(program: Program) -> None:
+    program.write("one", PID)
+    command = [sys.executable, "-m", "accord", "dev", str(program.file), "--http", ":0"]
+    dev = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    assert dev.stderr is not None
+    line = (await dev.stderr.readline()).decode()
+    async with Client(line.split()[-1]) as client:
+        pid = int(await text_of(client, "pid"))
+    dev.kill()
+    await dev.wait()
+    await until(lambda: not _runs(pid))
+
+
+PID = """
+@server.tool()
+def pid() -> int:
+    return os.getpid()
+"""
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 async def test_a_head_request_is_answered_as_by_the_program(program: Program) -> None:
