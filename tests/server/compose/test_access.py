@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from posixpath import normpath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -865,6 +866,28 @@ async def test_a_provider_that_parses_uris_gives_nothing_that_a_rule_covers(uri:
     async with over_http(made) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
         assert (await ann.read_resource("docs://private/plan")).contents
         with pytest.raises(AccordError):
+            await eve.read_resource(uri)
+
+
+class Normalizing(Provider):
+    """Reads a path as below a root, which `..` does not leave."""
+
+    async def resource(self, uri: str) -> Provided | None:
+        path = normpath(uri.replace("docs://", "/"))
+        return Provided(Resource(uri=uri, name=uri), lambda: path)
+
+
+@pytest.mark.parametrize("uri", ["docs://m/a/../private/plan", "docs://m/a/x/%2e%2e/../private/plan"])
+async def test_a_rule_outside_covers_what_a_mounted_provider_finds_below_its_root(uri: str) -> None:
+    rules = RequireScopes({"docs://m/a/private/*": {"admin"}})
+    inner, middle, outer = Server("inner"), Server("middle"), Server("outer", auth=WHO, middleware=[rules])
+    inner.add_provider(Normalizing())
+    middle.mount(inner, "a")
+    outer.mount(middle, "m")
+    async with over_http(outer) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
+        assert (await ann.read_resource("docs://m/a/private/plan")).contents
+        assert (await eve.read_resource("docs://m/a/open/plan")).contents
+        with pytest.raises(ResourceNotFound):
             await eve.read_resource(uri)
 
 

@@ -38,6 +38,8 @@ _PORT = lazy_pattern(r"^([A-Za-z][A-Za-z0-9+.-]*://(?:\[[^\]]*\]|[^/?#\\:\[]*)):
 _PARAMETERS = lazy_pattern(r";[^/?#\\]*")
 _ROUNDS = 4
 """Rounds of decoding: `%252f` is `/` for a program that decodes twice."""
+_ROOTS = 8
+"""The most segments at which a handler may begin."""
 MAX_SPELLINGS = 64
 """The most readings of one URI; a URI with more is made to be misread, and is hidden if there are rules."""
 
@@ -149,15 +151,19 @@ def _parse_variants(uri: str, whole: bool) -> Iterator[str]:
 
 
 def resolved(path: str) -> Iterator[str]:
-    """Yield a path without empty segments, `.` and `..`; with the host as a segment and without."""
+    """Yield a path without empty segments, `.` and `..`; with the host as a segment and without. A handler may begin at
+    any of the segments before the first `..`, as that of a mounted server does, and may go no further up than that.
+    """
     head = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?://)?", path)
     start = head[0] if head else ""
     segments = re.split(r"[/\\]", path[len(start) :])
-    for host in (0, 1):
-        path_segments = segments[:host]
-        for segment in segments[host:]:
+    before = segments.index("..") if ".." in segments else 0
+    for root in range(min(max(before, 1), _ROOTS) + 1):
+        path_segments = segments[: min(root, 1)]
+        top = len(path_segments) + sum(segment not in ("", ".") for segment in segments[1:root])
+        for segment in segments[len(path_segments) :]:
             if segment == "..":
-                del path_segments[max(len(path_segments) - 1, host) :]
+                del path_segments[max(len(path_segments) - 1, top) :]
             elif segment not in ("", "."):
                 path_segments.append(segment)
         path = start + "/".join(path_segments)
