@@ -276,6 +276,25 @@ async def test_bodies_for_custom_routes_count_for_the_limit_of_their_address(mak
     assert await _status(app, "POST", "/hook", "localhost", body) == (200, b"700000")
 
 
+async def test_a_client_that_disconnects_from_a_custom_route_is_no_error_of_the_program() -> None:
+    mcp = FastMCP("x")
+
+    @mcp.custom_route("/hook", methods=["POST"])
+    async def hook(request: Any) -> Any:
+        raise AssertionError(await request.body())
+
+    parts = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"x", "more_body": True}]
+
+    async def receive() -> Any:
+        return parts.pop()
+
+    async def send(message: Any) -> None: ...
+
+    scope = {"type": "http", "method": "POST", "path": "/hook", "headers": [(b"host", b"localhost")]}
+    await mcp.asgi()({**scope, "query_string": b"", "client": ("127.0.0.1", 1)}, receive, send)
+    assert not parts
+
+
 async def test_a_body_for_a_custom_route_that_does_not_arrive_is_given_up() -> None:
     mcp = FastMCP("x")
     mcp.limits = Limits(http=HTTPLimits(body_seconds=0.05))

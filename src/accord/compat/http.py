@@ -25,7 +25,7 @@ import msgspec
 from accord.compat.wrapping import wrapped
 from accord.errors import ResourceNotFound
 from accord.server.core.per_loop import PerLoop
-from accord.server.http.app import HTTPApp
+from accord.server.http.app import CLIENT_CLOSED_REQUEST, HTTPApp
 from accord.server.http.quotas import AccountFinder, BodyBudget, BodyCharge, account_of
 from accord.transport.asgi.request import ASGIRequest, Receive, RequestRejected, Scope, Send, body_is_late, send_text
 from accord.transport.deadlines import with_deadline
@@ -153,10 +153,12 @@ class CustomRoutes:
     def application(self) -> Any:
         """Return a Starlette application with the routes."""
         from starlette.applications import Starlette
+        from starlette.requests import ClientDisconnect
         from starlette.routing import Route
 
         return Starlette(
-            routes=[Route(**route) for route in self._routes], exception_handlers={RequestRejected: _rejection}
+            routes=[Route(**route) for route in self._routes],
+            exception_handlers={RequestRejected: _rejection, ClientDisconnect: _disconnection},
         )
 
 
@@ -166,6 +168,13 @@ async def _rejection(request: Any, exc: Any) -> Any:
 
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exc.headers}
     return PlainTextResponse(exc.message, exc.status, headers)
+
+
+async def _disconnection(request: Any, exc: Any) -> Any:
+    """Return a response that no client receives: a body that does not arrive is no error of the program."""
+    from starlette.responses import Response
+
+    return Response(status_code=CLIENT_CLOSED_REQUEST)
 
 
 class RoutedApp(HTTPApp):

@@ -307,6 +307,14 @@ def signed_by_edwards(issuer: Issuer, key: OKPKey) -> str:
     return jwt.encode(header, issuer.claims(), key, algorithms=["Ed25519"])
 
 
+async def test_the_key_that_a_token_names_is_tried_before_keys_without_an_id() -> None:
+    others = [ECKey.generate_key("P-256").as_dict(private=False) for _ in range(5)]
+    published = [{name: value for name, value in each.items() if name != "kid"} for each in others]
+    async with issuing() as issuer:
+        issuer.documents["/jwks"] = {"keys": [*published, ES256.as_dict(private=False)]}
+        assert await principal_of(JWT(issuer.url, AUDIENCE), issuer.token())
+
+
 async def test_a_key_without_an_id_and_a_token_without_one_meet() -> None:
     key = ECKey.generate_key("P-256")
     published = {name: value for name, value in key.as_dict(private=False).items() if name != "kid"}

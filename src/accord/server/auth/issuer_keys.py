@@ -103,7 +103,7 @@ class IssuerKeys:
             return []
         usable = [each for each in self._keys if algorithm in each.algorithms]
         if id is not None:
-            usable = [each for each in usable if each.id in (id, None)]
+            usable = [each for each in usable if each.id == id] + [each for each in usable if each.id is None]
         return [each.key for each in usable[:_TRIED_KEYS]]
 
     def _may_fetch(self) -> bool:

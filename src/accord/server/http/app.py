@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("accord")
 log.addFilter(redact_record)
 
-_CLIENT_CLOSED_REQUEST = 499
+CLIENT_CLOSED_REQUEST = 499
 """ "Client Closed Request": not a registered HTTP status, but the one that proxies log."""
 
 RouteHandler = Callable[[ASGIRequest], Awaitable[None]]
@@ -116,7 +116,7 @@ class HTTPApp:
             await self._reject(rejected, request.send)
         except ClientDisconnected:
             with suppress(OSError):  # no client reads it; an outer middleware may wait for a response, and log it
-                await send_text(request.send, _CLIENT_CLOSED_REQUEST, "")
+                await send_text(request.send, CLIENT_CLOSED_REQUEST, "")
 
         return None
 
