@@ -115,6 +115,7 @@ async def test_a_client_of_http_sse_gets_its_answers_and_then_the_new_version(pr
         program.write("two")
         await program.until_reloaded()
         assert await text_of(client, "version") == "one"
+        await program.until_shown("tools/call version: accepted")
         assert not lost
         go.touch()
         assert await waiting == "one"
