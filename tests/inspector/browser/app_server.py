@@ -1,5 +1,7 @@
 """A server with an app, which tries what an app must not do, and reports what it found."""
 
+import asyncio
+
 from accord import Server
 from accord.types import ResourceContents, ToolAnnotations
 
@@ -67,6 +69,12 @@ def clock(zone: str = "UTC") -> str:
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def now() -> str:
     return "noon"
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def never() -> str:
+    await asyncio.Event().wait()
+    return "never"
 
 
 @server.tool

@@ -247,6 +247,41 @@ VERY_LONG = """() => {
 }"""
 
 
+async def test_calls_that_are_not_answered_leave_connections_for_the_page(open_own_app: OpenOwnApp) -> None:
+    """A browser has six connections per origin: some calls of an app stopped every command of the page."""
+    page = await open_own_app()
+    await (await frame_of(page)).evaluate(NEVER)
+    refused = await (await frame_of(page)).evaluate("() => ask('tools/call', { name: 'never' })")
+    assert refused["failed"] == "too many requests of the app wait for its server"
+    assert await page.evaluate(LIST_SERVERS) == ["app_server.py"]
+
+
+NEVER = "() => { for (let at = 0; at < 60; at += 1) void ask('tools/call', { name: 'never' }); }"
+LIST_SERVERS = """async () => {
+  const { send } = await import("./connection.js");
+  return (await send("servers/list")).servers.map(({ name }) => name);
+}"""
+
+
+async def test_a_new_command_ends_old_ones_that_wait_for_a_server(open_own_app: OpenOwnApp) -> None:
+    page = await open_own_app()
+    await stop_clock(page)
+    await page.evaluate(SEND_MANY, (await frame_of(page)).url.rpartition("/")[2])
+    await page.clock.run_for(6_000)
+    assert await page.evaluate(LIST_SERVERS) == ["app_server.py"]
+    errors = await page.evaluate("errors")
+    assert len(errors) >= 4
+    assert set(errors) == {"apps/call was not answered for some seconds, and other commands wait"}
+
+
+SEND_MANY = """async (app) => {
+  const { send } = await import("./connection.js");
+  window.errors = [];
+  for (let at = 0; at < 8; at += 1)
+    send("apps/call", { app, name: "never" }).catch(({ error }) => window.errors.push(error));
+}"""
+
+
 async def test_an_id_that_cannot_be_sent_back_is_no_error_of_the_page(open_own_app: OpenOwnApp) -> None:
     page = await open_own_app()
     await (await frame_of(page)).evaluate(PORT_AS_ID)

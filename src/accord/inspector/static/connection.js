@@ -5,6 +5,8 @@ const TOKEN_KEY = "accord-inspector-token";
 const HEADER = "accord-inspector-token";
 const FILE_HEADER = "accord-inspector-file";
 const RETRY_MILLISECONDS = 1000;
+const MOST_WAITING = 4; // A browser has six connections per origin: one is for what changed, and one for a new command.
+const PATIENCE_MILLISECONDS = 5000;
 
 /** An error of a command: what happened, and what to do. */
 export class CommandError extends Error {
@@ -34,12 +36,43 @@ export function hasToken() {
   return sessionStorage.getItem(TOKEN_KEY) !== null;
 }
 
+/** The commands that were not answered yet, the oldest first.
+ * @type {Set<{ since: number, stopped: AbortController }>} */
+const waiting = new Set();
+
+/** Ends the oldest commands if many wait for long: a server may never answer, and would leave no connection for others. */
+function endOldest() {
+  const since = performance.now() - PATIENCE_MILLISECONDS;
+  const old = [...waiting].filter((each) => each.since < since);
+  for (const { stopped } of old.slice(0, -MOST_WAITING)) stopped.abort();
+}
+
+/**
+ * Sends a command that ends if it waits for long, and so do too many others.
+ *
+ * @param {string} command
+ * @param {string} body
+ */
+async function postBounded(command, body) {
+  const each = { since: performance.now(), stopped: new AbortController() };
+  waiting.add(each);
+  try {
+    return await post(command, body, each.stopped.signal);
+  } catch (error) {
+    if (!each.stopped.signal.aborted) throw error;
+    throw new CommandError(`${command} was not answered for some seconds, and other commands wait`, "repeat it later", 0);
+  } finally {
+    waiting.delete(each);
+  }
+}
+
 /**
  * @param {string} command
  * @param {string | Blob} body
  * @param {AbortSignal} [signal]
  */
 async function post(command, body, signal) {
+  endOldest();
   const type = typeof body === "string" ? "application/json" : "application/octet-stream";
   /** @type {Record<string, string>} */
   const headers = { "content-type": type, [HEADER]: sessionStorage.getItem(TOKEN_KEY) ?? "" };
@@ -72,11 +105,10 @@ async function failure(response) {
  *
  * @param {string} command
  * @param {object} [params]
- * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
-export async function send(command, params = {}, signal) {
-  return (await post(command, JSON.stringify(params), signal)).json();
+export async function send(command, params = {}) {
+  return (await postBounded(command, JSON.stringify(params))).json();
 }
 
 /**

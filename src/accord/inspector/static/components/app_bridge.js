@@ -19,6 +19,8 @@ const MOST_CHARACTERS = 500;
 const MOST_MESSAGES_PER_SECOND = 200;
 const MOST_CHARACTERS_PER_SECOND = 20_000_000;
 const MOST_ARGUMENTS = 200_000;
+const MOST_RUNNING = 2;
+const MOST_WAITING = 50;
 const READING_MILLISECONDS = 500;
 const LEAST_HEIGHT = 80;
 const MOST_HEIGHT = 2000;
@@ -38,6 +40,10 @@ export class AppBridge {
   messages = [];
   #received = { count: 0, characters: 0, since: 0 };
   #wasCalled = false;
+  #running = 0;
+  /** Starts the next command of the app, for each that waits.
+   * @type {(() => void)[]} */
+  #waiting = [];
   #scheme = matchMedia("(prefers-color-scheme: dark)");
   /** Ends the wait for the answer of an app that was asked to end. */
   #onTeardown = () => {};
@@ -81,6 +87,7 @@ export class AppBridge {
     this.#scheme.removeEventListener("change", this.onScheme);
     this.approval?.answer(false);
     this.#frame = null;
+    this.#waiting = [];
   }
 
   /** @param {object} message */
@@ -172,7 +179,7 @@ export class AppBridge {
       case "tools/call":
         return this.#call(String(params.name), JSON.stringify(params.arguments ?? {}));
       case "resources/read": {
-        const { resultJson } = await this.context.send("apps/read", { app: this.opened.id, uri: String(params.uri) });
+        const { resultJson } = await this.#command("apps/read", { app: this.opened.id, uri: String(params.uri) });
         return JSON.parse(resultJson);
       }
       case "ui/request-display-mode":
@@ -184,6 +191,26 @@ export class AppBridge {
         return {};
       default:
         throw new UnknownMethod(`the inspector has no ${method.slice(0, MOST_CHARACTERS)}`);
+    }
+  }
+
+  /**
+   * Sends a command of the app. Some run at once, and the others wait: a browser has six connections per origin, and
+   * the server may never answer.
+   *
+   * @param {string} command
+   * @param {object} params
+   */
+  async #command(command, params) {
+    if (this.#waiting.length >= MOST_WAITING) throw new Error("too many requests of the app wait for its server");
+    if (this.#running < MOST_RUNNING) this.#running += 1;
+    else await /** @type {Promise<void>} */ (new Promise((resolve) => this.#waiting.push(resolve)));
+    try {
+      return await this.context.send(command, params);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running -= 1;
     }
   }
 
@@ -210,12 +237,12 @@ export class AppBridge {
   async #call(name, argumentsJson) {
     const call = { app: this.opened.id, name, argumentsJson };
     try {
-      return JSON.parse((await this.context.send("apps/call", call)).resultJson);
+      return JSON.parse((await this.#command("apps/call", call)).resultJson);
     } catch (error) {
       if (!(error instanceof CommandError && error.status === NEEDS_APPROVAL)) throw error;
       if (!(await this.#ask(error.error, argumentsJson))) throw new Error("the user declined the call");
     }
-    return JSON.parse((await this.context.send("apps/call", { ...call, approved: true })).resultJson);
+    return JSON.parse((await this.#command("apps/call", { ...call, approved: true })).resultJson);
   }
 
   /**
