@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from accord.check.engine.report import Report
-from accord.check.reports.as_json import as_json
+from accord.check.reports.as_json import as_json, encode_indented
 from accord.check.reports.badge import badge, draw_badge
 from accord.check.reports.formats import FLEET_FORMATS, REPORT_FORMATS, ReportFile, parse_report_option, write_reports
 from accord.errors import TargetError
@@ -81,6 +81,12 @@ def test_json_holds_the_whole_report() -> None:
     head = msgspec.json.decode(text)
     assert (head["format"], head["failed"], head["score"]) == (1, True, 81)
     assert msgspec.json.decode(text, type=Report) == samples.realistic()
+
+
+def test_json_is_not_indented_if_nesting_would_multiply_its_size() -> None:
+    deep = msgspec.json.decode("[" * 400 + "1," * 20_000 + "1" + "]" * 400)
+    assert len(encode_indented({"value": deep})) < 100_000
+    assert encode_indented({"value": [1]}) == '{\n  "value": [\n    1\n  ]\n}\n'
 
 
 @given(TEXTS)

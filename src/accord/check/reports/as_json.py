@@ -11,7 +11,7 @@ import msgspec
 
 from accord.check.engine.fleet import Fleet
 from accord.check.engine.report import Report
-from accord.visible_text import encodable
+from accord.visible_text import encodable, readable
 
 FORMAT = 1
 
@@ -28,5 +28,5 @@ def report_data(report: Report | Fleet) -> dict[str, Any]:
 
 
 def encode_indented(data: dict[str, Any]) -> str:
-    """Return indented JSON for a file."""
-    return f"{msgspec.json.format(msgspec.json.encode(data), indent=2).decode()}\n"
+    """Return JSON for a file, indented unless its nesting would multiply its size."""
+    return f"{readable(msgspec.json.encode(data))}\n"
