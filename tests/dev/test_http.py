@@ -13,6 +13,7 @@ import pytest
 
 from accord import Client, Reconnect
 from accord.client.target import Command
+from accord.dev.attach_socket import default_folder
 from accord.dev.http import HTTPReloader
 from accord.dev.http_processes import HTTPProcess, HTTPProcesses
 from accord.dev.http_proxy import ReloadingProxy
@@ -134,7 +135,8 @@ def _processes(program: Program) -> list[HTTPProcess]:
 async def test_the_program_ends_when_accord_dev_is_killed(program: Program) -> None:
     program.write("one", PID)
     command = [sys.executable, "-m", "accord", "dev", str(program.file), "--http", ":0"]
-    dev = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    environment = {**os.environ, "TMPDIR": str(program.folder)}
+    dev = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, env=environment)
     assert dev.stderr is not None
     line = (await dev.stderr.readline()).decode()
     async with Client(line.split()[-1]) as client:
@@ -142,6 +144,8 @@ async def test_the_program_ends_when_accord_dev_is_killed(program: Program) -> N
     dev.kill()
     await dev.wait()
     await until(lambda: not _runs(pid))
+    for left in default_folder().glob(f"{dev.pid}-*.sock"):
+        left.unlink()
 
 
 PID = """
