@@ -71,10 +71,10 @@ def neighbours(rule: str) -> tuple[str, ...]:
     return tuple(next(ids for ids in files if rule in ids))
 
 
-def settings_for(mutant: Mutant) -> CheckSettings:
-    """Only the rule and its neighbours, and where it is broken."""
+def settings_for(mutant: Mutant, timeout: float) -> CheckSettings:
+    """Only the rule and its neighbours, and where it is broken. What mutants leave unanswered takes the timeout."""
     only = (*neighbours(mutant.rule), "shapes")
-    bounds: dict[str, Any] = {"timeout": 1, "opening": 5, "jobs": 4, "cases": mutant.cases, "whole_traffic": False}
+    bounds: dict[str, Any] = {"timeout": timeout, "jobs": 4, "cases": mutant.cases, "whole_traffic": False}
     issuer = f":{free_port()}" if mutant.trusts_checker else ""
     access: dict[str, Any] = {"tokens": mutant.tokens, "issuer": issuer, "audience": AUDIENCE if issuer else ""}
     return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, **bounds, **access)
@@ -85,8 +85,11 @@ async def test_a_mutant_is_caught_by_the_rule_that_it_breaks(
     mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("counted", "mutants caught")
-    report = await check(mutant, settings_for(mutant), mutant.over)
-    caught: list[Any] = [found for found in report.findings if mutant.rule in (found.rule, *found.also)]
+    for timeout in (1, 15):  # a busy machine may need more than a second for an answer
+        report = await check(mutant, settings_for(mutant, timeout), mutant.over)
+        caught: list[Any] = [found for found in report.findings if mutant.rule in (found.rule, *found.also)]
+        if caught and len(report.findings) <= MOST_FINDINGS:
+            return
     assert caught, f"not caught; found: {[(each.rule, each.text) for each in report.findings]}"
     assert len(report.findings) <= MOST_FINDINGS, [(each.rule, each.text) for each in report.findings]
 
