@@ -9,12 +9,24 @@ from typing import Any
 
 import pytest
 
-from accord import Context, HTTPLimits, Limits, Principal, Server, StoreError, Task, TaskLimits
+from accord import (
+    Context,
+    HTTPLimits,
+    Limits,
+    Principal,
+    Server,
+    StoreError,
+    StoreFull,
+    Task,
+    TaskLimits,
+    ToolAnnotations,
+)
+from accord.server.tasks import methods
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
 from tests.server.http.http_clients import Direct, Modern, text
-from tests.server.raw import raw_peer
-from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, poll
+from tests.server.raw import RawPeer, raw_peer
+from tests.server.tasks.test_calls import CORE, DECLARED, EXTENSION, Desk, poll
 from tests.waiting import turns, until
 
 
@@ -363,3 +375,143 @@ async def test_a_task_that_has_ended_holds_neither_its_arguments_nor_its_result(
             gc.enable()
         status = (await poll(peer, {"taskId": id, **DECLARED}))["status"]
         assert status == ("cancelled" if is_cancelled else "completed")
+
+
+async def question_of(peer: RawPeer, id: str) -> dict[str, Any]:
+    """Return answers to the questions of a task, once it asks."""
+    state: dict[str, Any] = {"status": "working"}
+    while state["status"] == "working":
+        state = (await peer.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]
+    return {key: {"action": "accept", "content": {"name": "Zoe"}} for key in state["inputRequests"]}
+
+
+async def test_an_answer_that_is_sent_again_while_it_is_stored_is_acknowledged_only_if_it_is_stored() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        params = {"taskId": id, "inputResponses": await question_of(peer, id), **DECLARED}
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: not runner._changed)
+        store.is_open.clear()
+        peer.send("tasks/update", params)
+        await until(lambda: store.waiting)
+        peer.send("tasks/update", params)
+        await turns(20)
+        store.failures = 1
+        store.is_open.set()
+        outcomes = ["error" in await peer.hear() for _ in range(2)]
+        assert outcomes == [True, False]
+        assert (await poll(peer, {"taskId": id, **DECLARED}))["result"]["content"][0]["text"] == "Hello, Zoe"
+
+
+async def test_a_client_that_has_disconnected_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, asked, request = Desk(Limits(grace_seconds=0.1)), 0, methods.request_answer
+
+    async def count(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await request(*given)
+
+    monkeypatch.setattr(methods, "request_answer", count)
+    async with raw_peer(desk.server, None) as peer:
+        client = {"name": "raw", "version": "1"}
+        opening = {"protocolVersion": CORE, "capabilities": {"elicitation": {}}, "clientInfo": client}
+        await peer.ask("initialize", opening)
+        peer.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        created = (await peer.ask("tools/call", {"name": "ask", "task": {}}))["result"]["task"]
+        peer.send("tasks/result", {"taskId": created["taskId"]})
+        await until(lambda: asked)
+        await peer.transport.close()
+        await turns(100)
+        assert asked <= 2
+
+
+class Picky(MemoryTasks):
+    """A store that refuses the ends of these tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: set[str] = set()
+        self.stored: set[str] = set()
+
+    async def save(self, record: TaskRecord) -> None:
+        if record.ended and record.id in self.refused:
+            raise StoreFull("no room")
+        await super().save(record)
+        if record.ended:
+            self.stored.add(record.id)
+
+
+async def test_an_end_that_cannot_be_stored_delays_no_other() -> None:
+    store = Picky()
+    desk = Desk(Limits(tasks=TaskLimits(polls_per_second=1e6)), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        ids = [(await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"] for _ in range(2)]
+        await until(lambda: len(desk.ran) == 2)
+        store.refused = set(ids)
+        desk.let_on.set()
+        runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+        await until(lambda: len(runner._unstored) == 2)
+        first, second = runner._unstored
+        store.refused = {first}
+        await until(lambda: second in store.stored)
+
+
+async def test_a_task_whose_answer_has_no_room_fails(tmp_path: Path) -> None:
+    store, limits = NoRoom(tmp_path / "tasks.db"), Limits(tasks=TaskLimits(polls_per_second=1e6))
+    here, there = Desk(limits, store), Desk(limits, SQLiteTasks(tmp_path / "tasks.db"))
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as answers:
+        id = (await runs.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        given = await question_of(runs, id)
+        await answers.ask("tasks/update", {"taskId": id, "inputResponses": given, **DECLARED})
+        runner = here.server.task_service.runner(limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        assert not runner._unsaved
+        state = (await runs.ask("tasks/get", {"taskId": id, **DECLARED}))["result"]
+        assert "an answer cannot be kept: no room" in state["error"]["message"]
+
+
+class NoRoom(SQLiteTasks):
+    """A store without room for answers."""
+
+    async def save(self, record: TaskRecord) -> None:
+        if any(each.answer is not None for each in record.asked):
+            raise StoreFull("no room")
+        await super().save(record)
+
+
+async def test_a_task_that_is_cancelled_while_its_server_stops_ends_once(tmp_path: Path) -> None:
+    store = SlowEnds(tmp_path / "tasks.db")
+    server, runs = Server("desk", tasks=store), asyncio.Event()
+
+    @server.tool(task=True, annotations=ToolAnnotations(read_only_hint=True))
+    async def work() -> None:
+        runs.set()
+        await asyncio.Event().wait()
+
+    async with raw_peer(server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"]
+        await runs.wait()
+        task = server.task_service.runner(server.limits).tasks[id]  # type: ignore[union-attr]
+        cancelling = asyncio.ensure_future(task.cancel())
+        await store.is_ending.wait()
+        task.stop(abandon=True)
+        await turns(20)
+        store.let_on.set()
+        await cancelling
+        assert task.record.status == "cancelled"
+
+
+class SlowEnds(SQLiteTasks):
+    """A store that stores the end of a task when the test lets it on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.is_ending, self.let_on = asyncio.Event(), asyncio.Event()
+
+    async def save(self, record: TaskRecord) -> None:
+        if record.ended:
+            self.is_ending.set()
+            await self.let_on.wait()
+        await super().save(record)

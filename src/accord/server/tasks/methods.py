@@ -285,7 +285,7 @@ class QuestionSender:
             while not task.ended.done():
                 task.asks.clear()
                 for key, question in list(task.questions.items()):
-                    if not question.is_sent:
+                    if not (question.is_sent or self._is_lost):
                         self._start(key, question)
                 asks = asyncio.ensure_future(task.asks.wait())
                 try:
@@ -309,12 +309,11 @@ class QuestionSender:
             raw, _ = await request_answer(question, params, self._pending, self._peer, self._seconds)
             await task.receive_answers({key: raw})
         except (asyncio.CancelledError, ConnectionLost, NotConnected) as error:  # a later request asks again
-            open.is_sent = False
+            open.is_sent, self._is_lost = False, True
             if task.asks is not None:
                 task.asks.set()
             if isinstance(error, asyncio.CancelledError):
                 raise
-            self._is_lost = True
         except AccordError as error:  # the handler learns why it gets no answer
             if not open.answer.done():
                 open.answer.set_exception(error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidParams, StoreError
+from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidParams, StoreError, StoreFull
 from accord.limits import Limits
 from accord.messages import codec
 from accord.redaction import describe_redacted
@@ -275,7 +275,7 @@ class TaskRunner:
     async def _take_inputs(self) -> None:
         unsaved, self._unsaved = self._unsaved, {}
         for id, answers in unsaved.items():
-            await self._receive(TaskInput(id, answers))
+            await self._receive(TaskInput(id, answers), is_last=True)
         for input in await self.store.take(self.id):
             await self._receive(input)
 
@@ -284,12 +284,22 @@ class TaskRunner:
         self._start_turns()
 
     async def _store_ends(self) -> None:
+        """Store the ends that are not stored yet; one that cannot be stored delays no other."""
+        failures: list[Exception] = []
         for id, record in list(self._unstored.items()):
-            if record.expires_at > time.time():
-                await self.store.save(record)
-            self._unstored.pop(id, None)
+            try:
+                if record.expires_at > time.time():
+                    await self.store.save(record)
+                self._unstored.pop(id, None)
+            except Exception as error:  # of any store
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
-    async def _receive(self, input: TaskInput) -> None:
+    async def _receive(self, input: TaskInput, *, is_last: bool = False) -> None:
+        """Give a task what a client has sent. A task whose answer has no room in the `is_last` try fails: answers that
+        wait here count nowhere.
+        """
         task = self.tasks.get(input.id)
         if task is None:
             return
@@ -301,6 +311,9 @@ class TaskRunner:
         except InvalidParams:
             pass  # an answer that does not fit: its sender has gone on
         except StoreError as error:
+            if is_last and isinstance(error, StoreFull):
+                await task.fail(f"an answer cannot be kept: {error}")
+                return
             keys = {each.key for each in task.record.asked}  # others are ignored, and a client may send many
             asked = {key: answer for key, answer in input.answers.items() if key in keys}
             self._unsaved.setdefault(input.id, {}).update(asked)

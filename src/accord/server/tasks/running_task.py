@@ -142,6 +142,7 @@ class RunningTask:
         self._stop_reason = ""
         self._is_abandoned = False
         self._receiving: set[asyncio.Task[None]] = set()
+        self._is_storing_answers = asyncio.Lock()
         self._thread = threading.get_ident()
 
     # --- creation ----------------------------------------------------------------------------------------------
@@ -231,7 +232,7 @@ class RunningTask:
             await self._end("completed", result=bytes(result))
 
     async def _fail(self, exc: BaseException) -> None:
-        if self._is_abandoned:
+        if self._is_abandoned and self.ending is None:
             self.ended.set_result(None)
         elif self._stop_reason:
             await self._end_with_error(InternalError(self._stop_reason))
@@ -290,7 +291,8 @@ class RunningTask:
         record.message, record.questions, record.updated_at = final.message, {}, final.updated_at
         record.result, record.error, record.status = final.result, final.error, final.status
         self._table.changed(self)
-        self.ended.set_result(None)
+        if not self.ended.done():  # a task that is abandoned may be cancelled too
+            self.ended.set_result(None)
         self._table.remove(self, is_stored=is_stored)
 
     async def _save_end(self, final: TaskRecord) -> TaskRecord:
@@ -322,7 +324,11 @@ class RunningTask:
 
     async def expire(self) -> None:
         """Cancel a task that has reached its ttl."""
-        await self._end_with_error(InternalError(EXPIRED))
+        await self.fail(EXPIRED)
+
+    async def fail(self, reason: str) -> None:
+        """End the task with an error, and cancel its handler."""
+        await self._end_with_error(InternalError(reason))
         self._cancel_handler()
 
     def stop(self, *, abandon: bool) -> None:
@@ -424,6 +430,10 @@ class RunningTask:
         await asyncio.shield(receiving)
 
     async def _receive_answers(self, answers: Mapping[str, bytes]) -> None:
+        async with self._is_storing_answers:  # one that is sent again meanwhile may have to take the place of this one
+            await self._store_answers(answers)
+
+    async def _store_answers(self, answers: Mapping[str, bytes]) -> None:
         open = {key: self.questions[key] for key in answers if key in self.questions}
         for key, waiting in open.items():
             decode_answer(key, waiting.question, answers[key])
