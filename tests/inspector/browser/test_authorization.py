@@ -224,6 +224,21 @@ async def test_only_https_and_this_machine_become_links(page: Page, urls: list[s
     assert dict(zip(urls, found, strict=True)) == dict.fromkeys(urls, safe), json.dumps(urls)
 
 
+async def test_a_link_shows_the_host_that_it_opens(page: Page) -> None:
+    """A look-alike letter of a host, and a character that turns the text of a path, are shown encoded."""
+    text = await page.evaluate(SHOWN_LINK, "https://\u0430pple.example/\u202emoc")
+    assert text == "https://xn--pple-43d.example/%E2%80%AEmoc"
+
+
+SHOWN_LINK = """async (url) => {
+    const { safeLink } = await import("./components/safe_link.js");
+    const { render } = await import("./vendor/lit-html/lit-html.js");
+    const place = document.createElement("div");
+    render(safeLink(url), place);
+    return place.textContent;
+}"""
+
+
 async def test_the_user_logs_in_on_another_device(
     inspect: Inspect, open_page: OpenPage, problems: ProblemsOfTest
 ) -> None:

@@ -22,11 +22,11 @@ export function isSafe(url) {
 }
 
 /**
- * Returns a link whose text is its target; a text, if the target may not be opened.
+ * Returns a link whose text is its target, with the host and hidden characters encoded; a text, if the target may not be opened.
  *
  * @param {string} url
  */
 export function safeLink(url) {
   if (!isSafe(url)) return html`<code class="target">${url}</code> <span class="muted">(no link: neither https nor this machine)</span>`;
-  return html`<a class="target" href=${url} target="_blank" rel="noopener noreferrer">${url}</a>`;
+  return html`<a class="target" href=${url} target="_blank" rel="noopener noreferrer">${new URL(url).href}</a>`;
 }
