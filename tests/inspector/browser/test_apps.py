@@ -227,13 +227,15 @@ COUNT_REPLACED = """() => {
 }"""
 
 
-async def test_an_app_is_not_answered_for_a_while_after_very_long_messages(open_own_app: OpenOwnApp) -> None:
+@pytest.mark.parametrize("name", ["text", "values"])
+async def test_an_app_is_not_answered_for_a_while_after_very_long_messages(open_own_app: OpenOwnApp, name: str) -> None:
     page = await open_own_app()
     await stop_clock(page)
     await page.clock.run_for(2_000)
     output = page.frame_locator("iframe").locator("output")
-    await (await frame_of(page)).evaluate(VERY_LONG)
-    await expect(output).to_contain_text("long answered")
+    await page.evaluate(RECEIVE)
+    await (await frame_of(page)).evaluate(VERY_LONG[name])
+    await page.evaluate("() => received")
     await page.clock.run_for(1_500)
     await (await frame_of(page)).evaluate("() => void ask('ping').then(() => show('early'))")
     await page.clock.run_for(2_000)
@@ -242,9 +244,28 @@ async def test_an_app_is_not_answered_for_a_while_after_very_long_messages(open_
     await expect(output).not_to_contain_text("early")
 
 
-VERY_LONG = """() => {
-  void ask("ui/message", { text: "a".repeat(60_000_000) }).then(() => show("long answered"));
+RECEIVE = """() => {
+  window.received = new Promise((resolve) => addEventListener("message", () => resolve(true), { once: true }));
 }"""
+
+VERY_LONG = {
+    "text": "() => send({ method: 'ui/message', params: { text: 'a'.repeat(60_000_000) } })",
+    "values": "() => send({ params: new Map(Array.from({ length: 750_000 }, (_, at) => [at, at])) })",
+}
+
+
+@pytest.mark.parametrize("params", ["{ name: 'now', arguments: value }", "{ name: value }", "value"])
+async def test_a_short_message_with_very_long_json_does_not_hold_up_the_page(
+    open_own_app: OpenOwnApp, params: str
+) -> None:
+    """What occurs several times in a message is sent once: in JSON, these 40 arrays have a trillion."""
+    page = await open_own_app()
+    refused = await (await frame_of(page)).evaluate(f"""() => {{
+      let value = [];
+      for (let at = 0; at < 40; at += 1) value = [value, value];
+      return ask("tools/call", {params});
+    }}""")
+    assert "failed" in refused
 
 
 async def test_calls_that_are_not_answered_leave_connections_for_the_page(open_own_app: OpenOwnApp) -> None:

@@ -19,6 +19,8 @@ const MOST_CHARACTERS = 500;
 const MOST_MESSAGES_PER_SECOND = 200;
 const MOST_CHARACTERS_PER_SECOND = 20_000_000;
 const MOST_ARGUMENTS = 200_000;
+const MOST_VALUES = 500_000;
+const CHARACTERS_PER_VALUE = 40; // To copy a value takes as long as to copy so many characters.
 const MOST_RUNNING = 2;
 const MOST_WAITING = 50;
 const READING_MILLISECONDS = 500;
@@ -100,9 +102,11 @@ export class AppBridge {
   async #receive(event) {
     if (event.source === null || event.source !== this.#frame?.contentWindow || this.#isFlooded()) return;
     const { data } = event; // This copies all of it: not for what is too much.
+    const size = sizeOf(data);
+    this.#received.characters += size;
     if (data?.id === TEARDOWN && data.method === undefined) this.#onTeardown();
     if (typeof data !== "object" || data === null || typeof data.method !== "string") return;
-    this.#note(data.method, data.params);
+    this.#note(data.method, data.params, size);
     if (data.id === undefined) return this.#notified(data.method, data.params);
     if (typeof data.id !== "string" && typeof data.id !== "number") return; // Not each other value can be sent back.
     try {
@@ -130,10 +134,11 @@ export class AppBridge {
   /**
    * @param {string} method
    * @param {unknown} params
+   * @param {number} size
    */
-  #note(method, params) {
+  #note(method, params, size) {
     const json = jsonOf(params);
-    this.#received.characters += method.length + (json === null ? MOST_CHARACTERS_PER_SECOND / 10 : json.length);
+    this.#received.characters += Math.max(0, (json === null ? MOST_CHARACTERS_PER_SECOND / 2 : json.length) - size);
     const text = escaped((json ?? "not JSON").slice(0, MOST_CHARACTERS));
     this.messages = [...this.messages.slice(1 - MOST_MESSAGES), { method: method.slice(0, MOST_CHARACTERS), text }];
     this.context.update();
@@ -177,9 +182,9 @@ export class AppBridge {
       case "ui/initialize":
         return this.#initialized();
       case "tools/call":
-        return this.#call(String(params.name), JSON.stringify(params.arguments ?? {}));
+        return this.#call(textOf(params.name), argumentsOf(params));
       case "resources/read": {
-        const { resultJson } = await this.#command("apps/read", { app: this.opened.id, uri: String(params.uri) });
+        const { resultJson } = await this.#command("apps/read", { app: this.opened.id, uri: textOf(params.uri) });
         return JSON.parse(resultJson);
       }
       case "ui/request-display-mode":
@@ -285,16 +290,69 @@ function escaped(json) {
 }
 
 /**
- * Returns a value that an app sent as JSON; null for one that is no JSON, such as one that contains itself.
+ * Returns about how many characters a message has; what occurs several times in it was sent once, and counts once.
+ *
+ * @param {any} message
+ */
+function sizeOf(message) {
+  let size = 0;
+  const objects = new Set();
+  const add = (/** @type {any} */ value) => {
+    size += CHARACTERS_PER_VALUE + (typeof value === "string" ? value.length : 0);
+    if (typeof value === "object" && value !== null) objects.add(value);
+  };
+  add(message);
+  for (const each of objects) {
+    if (each instanceof String) size += each.length;
+    else if (each instanceof ArrayBuffer) size += each.byteLength;
+    else if (ArrayBuffer.isView(each)) add(each.buffer);
+    else if (Array.isArray(each)) Object.values(each).forEach(add); // Its length can be far beyond its values.
+    else if (each instanceof Set) each.forEach(add);
+    else if (each instanceof Map) each.forEach((value, key) => [key, value].forEach(add));
+    else {
+      for (const name in each) {
+        size += name.length;
+        add(each[name]);
+      }
+    }
+  }
+  return size;
+}
+
+/**
+ * Returns a value that an app sent as JSON; null for one that is no JSON, such as one that contains itself, and for one
+ * with very many values. What occurs several times in a value was sent once: a short message can have long JSON.
  *
  * @param {unknown} value
  */
 function jsonOf(value) {
+  let values = 0;
+  let characters = 0;
+  const counted = (/** @type {string} */ name, /** @type {any} */ each) => {
+    values += 1;
+    characters += name.length + (typeof each === "string" || each instanceof String ? each.length : 0);
+    const isTooLong = values > MOST_VALUES || characters > 10 * MOST_CHARACTERS_PER_SECOND;
+    if (isTooLong || ArrayBuffer.isView(each)) throw new TypeError("no JSON for an app");
+    return each;
+  };
   try {
-    return JSON.stringify(value) ?? "";
+    return JSON.stringify(value, counted) ?? "";
   } catch {
     return null;
   }
+}
+
+/** @param {unknown} value */
+function textOf(value) {
+  if (typeof value !== "string") throw new Error("the name of the tool or the URI of the resource is not a string");
+  return value;
+}
+
+/** @param {any} params */
+function argumentsOf(params) {
+  const json = jsonOf(params.arguments ?? {});
+  if (json === null) throw new Error("the arguments are not JSON, or have too many values");
+  return json;
 }
 
 /** @param {string} text */
