@@ -137,7 +137,7 @@ async def test_what_cannot_be_cut_enough_is_an_error() -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ctx", [False, True])
 async def test_what_takes_too_long_is_stopped_and_says_so(way: str, ctx: bool) -> None:
-    server, ended = Server("test", middleware=[Timeout(0.02)]), asyncio.Event()
+    server, ended = Server("test", middleware=[Timeout(1)]), asyncio.Event()
 
     async def waits() -> str:
         try:
@@ -154,7 +154,7 @@ async def test_what_takes_too_long_is_stopped_and_says_so(way: str, ctx: bool) -
     async with reached(server, way) as ask:
         said = await ask(*called("waits"))
         assert said["result"]["isError"]
-        assert text(said) == "took longer than 0.02 s and was stopped"
+        assert text(said) == "took longer than 1 s and was stopped"
         assert ended.is_set()
         assert text(await ask(*called("quick"))) == "done"
 
