@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -15,6 +16,7 @@ from accord import (
     InvalidParams,
     Principal,
     PromptReference,
+    RequireScopes,
     Server,
     ToolChange,
 )
@@ -166,6 +168,45 @@ async def test_a_version_that_a_tag_hides_does_not_exist(gone: str, left: list[s
     made.enable(tags={"old"})
     async with Client(made, revisions=[revision]) as client:
         assert (await client.call_tool("tell", meta={"accord/version": gone})).text == gone
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_what_is_around_a_mounted_server_is_not_around_its_own_calls(changes: bool) -> None:
+    around: list[str] = []
+
+    def noting(name: str) -> Any:
+        async def note(request: Any, call_next: Any) -> Any:
+            around.extend([name] if request.name else [])
+            return await call_next(request)
+
+        return note
+
+    inner = Server("inner", middleware=[noting("inner")])
+    for version in ("1", "2"):
+        inner.tool("tell", version=version)(lambda: "")
+    made = Server("outer", middleware=[noting("outer")])
+    made.mount(inner, "in")
+    if changes:
+        made.change_tool("in_tell", ToolChange(name="say"))
+    async with Client(inner) as alone, Client(made) as outside:
+        for version in ("1", "2"):
+            around.clear()
+            await outside.call_tool("say" if changes else "in_tell", meta={"accord/version": version})
+            assert around == ["outer", "inner"]
+            await alone.call_tool("tell", meta={"accord/version": version})
+            assert around == ["outer", "inner", "inner"]
+
+
+async def test_a_rule_for_one_mount_of_a_server_is_none_for_another() -> None:
+    inner, made = Server("inner"), Server("outer", middleware=[RequireScopes({"one_tell": {"admin"}})])
+    for version in ("1", "2"):
+        inner.tool("tell", version=version)(lambda: "")
+    made.mount(inner, "one")
+    made.mount(inner, "two")
+    async with Client(made, principal=Principal("ann")) as client:
+        assert await tools_of(client) == ["two_tell"]
+        inner.tool("other")(lambda: "")
+        assert sorted(await tools_of(client)) == ["one_other", "two_other", "two_tell"]
 
 
 def test_a_name_is_declared_twice_only_with_another_version() -> None:

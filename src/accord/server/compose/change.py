@@ -25,6 +25,7 @@ from accord.messages.base import JSONObject, Meta
 from accord.messages.revision import LATEST, RULES
 from accord.messages.tools import Tool, ToolAnnotations
 from accord.server.compose.argument_schema import ArgumentChange, change_schema
+from accord.server.compose.versions import in_all_versions
 from accord.server.core.registration import Registration, listing_extension
 from accord.server.core.visibility import words
 from accord.server.declare.parameters import check_name
@@ -78,9 +79,7 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def apply(self, registration: Registration) -> Registration:
         """Return the changed tool, in all its versions. Raises `DeclarationError` if the change cannot be applied."""
-        derived = self._apply_to_version(registration)
-        derived.versions = {version: self._apply_to_version(each) for version, each in registration.versions.items()}
-        return derived
+        return in_all_versions(registration, self._apply_to_version)
 
     def _apply_to_version(self, registration: Registration) -> Registration:
         tool: Tool = registration.define(RULES[LATEST])

@@ -10,6 +10,7 @@ import msgspec
 from accord.errors import DeclarationError, LifespanError, ToolError
 from accord.messages.revision import Rules
 from accord.server.compose.mount_names import MountNames
+from accord.server.compose.versions import in_all_versions
 from accord.server.core.context import RunningServer
 from accord.server.core.mounted_registration import MountedRegistration, owner_of
 from accord.server.core.registration import Registration
@@ -137,9 +138,7 @@ class Mount:
 
     def tool(self, registration: Registration) -> Registration:
         """Return a tool or prompt with its outer name, in all versions."""
-        derived = self._rename(registration)
-        derived.versions = {version: self._rename(each) for version, each in registration.versions.items()}
-        return derived
+        return in_all_versions(registration, self._rename)
 
     def resource(self, registration: Registration) -> Registration:
         """Return a resource with its outer URI."""

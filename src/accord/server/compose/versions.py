@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -46,6 +46,17 @@ def with_version(kind: str, name: str, registered: Any, registration: Any) -> Re
         each.versions = {}
     newest.versions = versions
     return newest
+
+
+def in_all_versions(registration: Registration, derive: Callable[[Registration], Registration]) -> Registration:
+    """Return what `derive` makes of a registration, with all of its versions derived alike. So it refers to none of the
+    server that it comes from, which has rules and middleware of its own.
+    """
+    derived = derive(registration)
+    derived.versions = {
+        version: derived if each is registration else derive(each) for version, each in registration.versions.items()
+    }
+    return derived
 
 
 def version_key(version: str) -> tuple[Any, ...]:
