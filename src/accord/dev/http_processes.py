@@ -45,7 +45,7 @@ class HTTPProcess:
         """Note that a request has ended, or has moved to another process."""
         self.requests.pop(request, None)
         self.unanswered.pop(request.endpoint, None)
-        if request.exchange is not None and request.status != 202:
+        if request.exchange is not None and not request.is_accepted:
             self.answer(request.target, request.exchange.id)
         self.progressed.set()
 

@@ -191,8 +191,8 @@ class ReloadingProxy:
 
 
 def _outcome_of(request: ProxiedRequest) -> str:
-    if request.status == 202:
-        return "accepted"  # the answer comes on the stream of HTTP+SSE
+    if request.is_accepted:
+        return "accepted"
     if request.status < 400:
         return outcome(request.answer) if request.answer else "cancelled"
     found = outcome(request.answer)

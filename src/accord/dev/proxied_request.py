@@ -55,6 +55,11 @@ class ProxiedRequest:
         """Return whether the response stays open until the client closes it."""
         return self.method == "GET" or (self.exchange is not None and self.exchange.is_listening)
 
+    @property
+    def is_accepted(self) -> bool:
+        """Return whether the response to the request comes elsewhere: on the stream of HTTP+SSE."""
+        return self.status == 202
+
     def _classify(self) -> None:
         try:
             incoming = envelope.read(self.body)
