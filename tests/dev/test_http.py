@@ -155,6 +155,26 @@ def pid() -> int:
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a process has no other parent after the death of its own")
+@pytest.mark.parametrize("options", [[], ["--http", ":0"]], ids=["stdio", "http"])
+async def test_a_program_that_hangs_at_import_ends_when_accord_dev_is_killed(
+    program: Program, options: list[str]
+) -> None:
+    """It has not begun to read its input, whose end would tell it."""
+    file = program.folder / "pid"
+    program.file.write_text(f"import os, time\nopen({str(file)!r}, 'w').write(f'{{os.getpid()}} ')\ntime.sleep(1000)\n")
+    command = [sys.executable, "-m", "accord", "dev", str(program.file), *options]
+    environment = {**os.environ, "TMPDIR": str(program.folder)}
+    pipe = asyncio.subprocess.PIPE
+    dev = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+    await until(lambda: file.exists() and file.read_text().endswith(" "))
+    dev.kill()
+    await dev.wait()
+    await until(lambda: not _runs(int(file.read_text())))
+    for left in default_folder().glob(f"{dev.pid}-*.sock"):
+        left.unlink()
+
+
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +12,6 @@ from accord.cli import server_file
 from accord.cli.failures import EXIT_CODES
 from accord.cli.settings import Decorator, traceback_option
 from accord.server.server import Server
-
-_PARENT_POLL_SECONDS = 1.0
 
 
 def _http_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -79,16 +73,7 @@ def _run_http(server: Server, http: str, api_keys: str | None, *, events: str | 
 
     if api_keys is not None:
         server.auth = APIKeys(_keys(Path(api_keys)))
-    if "ACCORD_DEV_IMPORTS" in os.environ:
-        threading.Thread(target=_end_with, args=(os.getppid(),), name="accord dev watch", daemon=True).start()
     server.run(http=http, options=HTTPOptions(events=_events(events, server), **options))
-
-
-def _end_with(parent: int) -> None:
-    """Stop this server once `accord dev`, which has started it, is gone without stopping it."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_POLL_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _keys(file: Path) -> dict[str, str]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
@@ -21,6 +24,8 @@ from accord.cli import failures
 from accord.errors import AccordError, DeclarationError, TargetError
 from accord.server.server import Server
 from accord.transport.stdio import GuardedStdout
+
+_PARENT_POLL_SECONDS = 1.0
 
 NAMES = ("server", "mcp", "app")
 """The usual names of the server variable."""
@@ -61,12 +66,21 @@ def load(target: str) -> Server:
         from accord.dev.import_report import report_imports
 
         report_imports(report)
+        # before the import, which may hang: a server learns from nothing else that accord dev was killed
+        threading.Thread(target=_end_with, args=(os.getppid(),), name="accord dev watch", daemon=True).start()
     server = find(_import(file), name, file)
     try:
         server.registry.resolve()
     except DeclarationError as exc:  # which names file and line
         raise TargetError(str(exc)) from exc
     return server
+
+
+def _end_with(parent: int) -> None:
+    """End this process once `accord dev`, which has started it, is gone without ending it."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def find(module: ModuleType, name: str, file: Path) -> Server:
