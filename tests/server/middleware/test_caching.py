@@ -345,6 +345,68 @@ async def test_a_store_that_fails_costs_no_call_and_is_logged(caplog: pytest.Log
     assert "a store of results failed" in caplog.text
 
 
+class Remote(MemoryResults):
+    """A store in another place: an operation named in `slow` waits for `go`, and clearing fails `failures` times."""
+
+    def __init__(self, slow: str = "", failures: int = 0) -> None:
+        super().__init__()
+        self.slow, self.failures = slow, failures
+        self.waiting, self.go = 0, asyncio.Event()
+
+    async def put(self, key: str, value: bytes, seconds: float) -> None:
+        await self._answers("put")
+        await super().put(key, value, seconds)
+
+    async def clear(self, prefix: str = "") -> None:
+        await self._answers("clear")
+        if self.failures:
+            self.failures -= 1
+            raise OSError("no store")
+        await super().clear(prefix)
+
+    async def _answers(self, operation: str) -> None:
+        if operation == self.slow:
+            self.waiting += 1
+            await self.go.wait()
+
+
+async def test_what_could_not_be_cleared_is_not_answered_until_it_is() -> None:
+    server = Counting(Caching(store=Remote(failures=2)))
+    async with reached(server, "memory 2026-07-28") as ask:
+        seen = []
+        for changes in (False, True, False, False, False):
+            if changes:
+                server.resource_updated("data://x")
+            seen.append(text(await ask("resources/read", {"uri": "data://x"})))
+    assert seen == ["x 1", "x 2", "x 3", "x 4", "x 4"]
+
+
+async def test_what_is_being_cleared_is_not_answered() -> None:
+    store = Remote("clear")
+    server = Counting(Caching(store=store))
+    async with caller(server, "2025-11-25") as client:
+        assert text(await client.ask("resources/read", {"uri": "data://x"})) == "x 1"
+        server.resource_updated("data://x")
+        ids = [client.send("resources/read", {"uri": "data://x"}) for _ in range(2)]
+        await until(lambda: store.waiting)
+        await turns(20)
+        store.go.set()
+        assert {text(await client.answer(id)) for id in ids} == {"x 2"}
+
+
+async def test_what_was_put_while_it_changed_is_not_answered() -> None:
+    store = Remote("put")
+    server = Counting(Caching(store=store))
+    async with caller(server, "2025-11-25") as client:
+        id = client.send("resources/read", {"uri": "data://x"})
+        await until(lambda: store.waiting)
+        server.resource_updated("data://x")
+        await client.ask(*called("look", fail="tool"))  # the store is cleared before it
+        store.go.set()
+        assert text(await client.answer(id)) == "x 1"
+        assert text(await client.ask("resources/read", {"uri": "data://x"})) == "x 3"
+
+
 async def test_memory_is_bounded_by_number_and_bytes_and_what_is_used_stays() -> None:
     store = MemoryResults(most=2, bytes=100)
     await store.put("a", b"1", 60)

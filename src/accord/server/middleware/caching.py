@@ -9,7 +9,6 @@ import logging
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -142,7 +141,8 @@ class Caching:
         self._servers: WeakKeyDictionary[RunningServer, str] = WeakKeyDictionary()
         self._named: Counter[str] = Counter()
         self._edition = 0
-        self._stale: set[str] = set()
+        self._stale: dict[str, int] = {}
+        """The prefixes of keys that the store may have stale results of, by the edition since which."""
 
     async def clear(self) -> None:
         """Remove all results. Results of running requests are not cached either."""
@@ -169,7 +169,6 @@ class Caching:
             self._entered.discard(pending)
 
     async def _get_or_compute(self, request: Request, call_next: CallNext, key: str, covered: Collection[str]) -> Any:
-        await self._refresh()
         cached = await self._cached(request, key)
         if cached is not None:
             return cached
@@ -241,9 +240,14 @@ class Caching:
         good = type(result) is _RESULTS[request.method] and not getattr(result, "is_error", None)
         if good and edition == self._edition:
             await self._ignore_errors(self._store.put(key, codec.encode(result), self._seconds))
+            if edition != self._edition:  # changed meanwhile: the store may have been cleared before
+                self._stale[request.method] = self._edition
         return value
 
     async def _cached(self, request: Request, key: str) -> Any:
+        await self._refresh()
+        if self._stale:
+            return None
         found = await self._ignore_errors(self._store.get(key))
         return None if found is None else codec.decoder(_RESULTS[request.method]).decode(found)
 
@@ -252,7 +256,7 @@ class Caching:
         try:
             return await work
         except Exception as exc:
-            log.warning("accord: a store of results failed, so nothing is kept: %s", exc)
+            _warn(exc)
             return None
 
     # --- invalidation ------------------------------------------------------------------------------------------
@@ -272,12 +276,23 @@ class Caching:
     def _invalidate(self, prefix: str) -> None:
         """Mark all keys with this prefix as stale; callable from any thread."""
         self._edition += 1
-        self._stale.add(prefix)
+        self._stale[prefix] = self._edition
 
     async def _refresh(self) -> None:
-        with suppress(KeyError):  # no prefix is left
-            while True:
-                await self._ignore_errors(self._store.clear(self._stale.pop()))
+        """Remove stale results. While the store cannot remove them, they stay marked, and nothing is read from it."""
+        for prefix, edition in list(self._stale.items()):
+            try:
+                await self._store.clear(prefix)
+            except Exception as exc:
+                _warn(exc)
+                return
+            newest = self._stale.pop(prefix, edition)
+            if newest != edition:  # changed again meanwhile
+                self._stale[prefix] = newest
+
+
+def _warn(exc: Exception) -> None:
+    log.warning("accord: a store of results failed, so nothing is kept: %s", exc)
 
 
 def _read_since(before: Mapping[str, int], request: Request) -> set[str]:
