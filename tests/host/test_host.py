@@ -483,6 +483,23 @@ async def test_changed_settings_of_a_found_configuration_need_an_approval_at_a_r
     assert "sending" in (tmp_path / "audit.jsonl").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("found", [True, False])
+async def test_a_reload_replaces_the_open_prompts_of_changed_servers(tmp_path: Path, state: Path, found: bool) -> None:
+    """An answer to what was asked before has no effect, and must not keep the new server from being asked about."""
+    queue = ApprovalQueue()
+    async with Host(configuration(tmp_path, None, shop={}), approve=queue, state=state, found=found) as host:
+        await until(lambda: len(queue.waiting) == 1)
+        (before,) = queue.waiting
+        configuration(tmp_path, None, shop={"env": {"NEW": "1"}})
+        await host.reload()
+        for _ in range(2 if found else 1):  # the command, and the definitions
+            await until(lambda: len(queue.waiting) == 1)
+            assert queue.waiting[0].id != before.id
+            queue.answer(queue.waiting[0].id, True)
+        await host.settled()
+        assert await names(host) == ["shop_leave", "shop_price"]
+
+
 async def test_tools_are_changed_and_hidden_by_the_configuration(tmp_path: Path, state: Path) -> None:
     tools = {"leave": {"hidden": True}, "price": {"name": "ask", "arguments": {"item": {"fixed": "tea"}}}}
     settings = {"servers": {"shop": {"tools": tools}}, "policy": [{"name": "all", "decision": "allow"}]}

@@ -184,10 +184,14 @@ class Host:
 
     async def _end(self, servers: Iterable[HostedServer]) -> None:
         """Close servers, also if this is cancelled."""
-        closing = asyncio.gather(*(server.close() for server in servers), return_exceptions=True)
+        closing = asyncio.gather(*map(self._end_one, servers), return_exceptions=True)
         self._leaving.add(closing)
         closing.add_done_callback(self._leaving.discard)
         await _finished(closing)
+
+    async def _end_one(self, server: HostedServer) -> None:
+        await server.close()
+        self._reviews.withdraw(server.name)  # not before: until then it may have questions
 
     async def _start(self, configured: Iterable[ConfiguredServer]) -> None:
         started = [await self._add(each) for each in configured if each.name not in self._servers]

@@ -52,6 +52,14 @@ class Reviews:
         for handle in self._paused.values():
             handle.cancel()
 
+    def withdraw(self, name: str) -> None:
+        """Ask nothing more about a server that is replaced: a new one of the same name has questions of its own."""
+        for kind in ("command", "definitions"):
+            if (task := self._open.pop((kind, name), None)) is not None:
+                task.cancel()
+        if (handle := self._paused.pop(name, None)) is not None:
+            handle.cancel()
+
     # --- commands ----------------------------------------------------------------------------------------------
 
     async def check_command(self, server: HostedServer) -> None:
