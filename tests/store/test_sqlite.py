@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -20,11 +21,11 @@ import pytest
 from accord.errors import EventsGone, StoreError
 from accord.store import file
 from accord.store.base import Replay
-from accord.store.database_thread import switch_to_wal
+from accord.store.database_thread import DatabaseThread, switch_to_wal
 from accord.store.sqlite import SQLiteEvents
 
 from tests.store.stores import messages, opened
-from tests.waiting import turns
+from tests.waiting import turns, until
 
 
 @pytest.fixture
@@ -207,6 +208,31 @@ async def test_closing_finishes_requests_and_ends_the_thread(path: Path) -> None
             await asyncio.to_thread(thread.join, 10)
             assert not thread.is_alive()
     assert [each.name for each in path.parent.iterdir()] == ["events.db"]
+
+
+@pytest.mark.parametrize("is_connected", [False, True])
+async def test_a_start_that_is_cancelled_leaves_no_thread(is_connected: bool, path: Path) -> None:
+    threads: list[threading.Thread] = []
+    goes_on = threading.Event()
+
+    def connect() -> sqlite3.Connection:
+        threads.append(threading.current_thread())
+        goes_on.wait(100)
+        return sqlite3.connect(path)
+
+    database = DatabaseThread(connect, str)
+    starting = asyncio.create_task(database.start())
+    await until(lambda: threads)
+    if is_connected:  # the loop does not know yet
+        goes_on.set()
+        while database._jobs is None:
+            time.sleep(0.001)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    goes_on.set()
+    await asyncio.to_thread(threads[0].join, 10)
+    assert not threads[0].is_alive()
 
 
 def test_a_loop_that_ended_while_its_append_was_under_way_harms_nobody(path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from accord.errors import StoreError, StoreFull
 from accord.limits import Limits, TaskLimits
-from accord.store import sqlite_tasks
+from accord.store import private_database, sqlite_tasks
 from accord.store.sqlite_tasks import SQLiteTasks
 from accord.store.tasks import MAX_INPUTS, MemoryTasks, TaskInput, TaskRecord, Tasks
 
@@ -441,6 +441,21 @@ async def test_a_lock_that_cannot_be_removed_does_not_stop_the_end(tmp_path: Pat
     async with opened(store):
         (tmp_path / "tasks.db-runner-here-shm").mkdir()  # as on Windows, while another process has the file open
     assert not (tmp_path / "tasks.db-runner-here").exists()
+
+
+async def test_a_runner_ends_although_another_process_holds_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private_database, "_BUSY_SECONDS", 0.01)
+    store, later = [SQLiteTasks(tmp_path / "tasks.db", clock=lambda: NOW) for _ in range(2)]
+    await store.open("here")
+    await store.create(record("a"))
+    with closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await store.close("here")
+    await later.open("later")
+    assert [each.id for each in await later.adopt("later")] == ["a"]
+    await later.close("later")
 
 
 async def test_the_locks_of_killed_processes_are_removed(tmp_path: Path) -> None:

@@ -94,20 +94,25 @@ class DatabaseThread:
         try:
             await ready
         except BaseException:
-            with self._lock:
-                self._users -= 1
+            self._leave()
             raise
 
     async def stop(self) -> None:
         """Finish pending jobs, and disconnect once every caller of `start` has called `stop`."""
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        over = self._leave()
+        if over is not None:
+            await over
+
+    def _leave(self) -> asyncio.Future[None] | None:
+        """Count one user less. The last one ends the thread; return the future of that end."""
         with self._lock:
             self._users = max(0, self._users - 1)
             if self._jobs is None or self._users:
-                return
+                return None
+            over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._jobs.put((None, over))
             self._jobs = None
-        await over
+        return over
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction, which is committed once this returns.
@@ -131,13 +136,14 @@ class DatabaseThread:
             self._on_connected(None, self._explain_error(exc))
             return
         queue: SimpleQueue[Job] = SimpleQueue()
-        self._on_connected(queue, None)
         end: asyncio.Future[None] | None = None
-        while end is None:
-            end = self._run_batch(db, queue)
+        if self._on_connected(queue, None):
+            while end is None:
+                end = self._run_batch(db, queue)
         with suppress(sqlite3.Error):
             db.close()
-        _deliver([(end, (None, None))])
+        if end is not None:
+            _deliver([(end, (None, None))])
 
     def _run_batch(self, db: sqlite3.Connection, queue: SimpleQueue[Job]) -> asyncio.Future[None] | None:
         """Run the next jobs; return the future of the end if it is reached. Between jobs nothing holds their values,
@@ -147,10 +153,13 @@ class DatabaseThread:
         _deliver(list(zip(futures, self._commit(db, works), strict=True)))
         return end
 
-    def _on_connected(self, queue: SimpleQueue[Job] | None, error: Exception | None) -> None:
+    def _on_connected(self, queue: SimpleQueue[Job] | None, error: Exception | None) -> bool:
+        """Return whether the thread has users: all callers of `start` may have been cancelled meanwhile."""
         with self._lock:
-            opening, self._opening, self._jobs = self._opening, [], queue
+            is_used = self._users > 0
+            opening, self._opening, self._jobs = self._opening, [], queue if is_used else None
         _deliver([(future, (None, error)) for future in opening])
+        return is_used
 
     def _commit(self, db: sqlite3.Connection, works: list[Work]) -> list[Outcome]:
         """Run the works in one transaction; if it fails, each in its own, so that none fails because of another."""

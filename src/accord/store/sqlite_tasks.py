@@ -169,9 +169,12 @@ class SQLiteTasks:
     async def close(self, runner: str) -> None:
         """See `Tasks.close`."""
         self._taken.pop(runner, None)
-        with suppress(StoreError):
-            await self._thread.run(lambda _: self._release(runner))
-        await self._thread.stop()
+        try:
+            with suppress(StoreError):
+                await self._thread.run(lambda _: None)  # after the calls that are pending
+        finally:  # also where another process holds the database
+            self._release(runner)
+            await self._thread.stop()
 
     def _lock_path(self, runner: str) -> Path:
         return self._path.with_name(f"{self._path.name}-runner-{runner}")
@@ -189,8 +192,10 @@ class SQLiteTasks:
                 self._has_ended(path.name.removeprefix(prefix))
 
     def _hold(self, runner: str) -> None:
-        """Lock the file of a runner, with a transaction that stays open."""
-        lock = open_private_database(self._lock_path(runner), "runners of tasks", (), _VERSION)
+        """Lock the file of a runner, with a transaction that stays open until `close` ends it in another thread."""
+        path = self._lock_path(runner)
+        open_private_database(path, "runners of tasks", (), _VERSION).close()
+        lock = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         lock.execute("BEGIN EXCLUSIVE")
         self._locks[runner] = lock
 

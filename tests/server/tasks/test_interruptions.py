@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -515,3 +516,20 @@ class SlowEnds(SQLiteTasks):
             self.is_ending.set()
             await self.let_on.wait()
         await super().save(record)
+
+
+async def test_a_handler_that_does_not_end_leaves_no_lock_behind(tmp_path: Path) -> None:
+    goes_on = asyncio.Event()
+    limits = Limits(grace_seconds=0.1, close_seconds=0.5)
+    server = Server("stubborn", tasks=SQLiteTasks(tmp_path / "tasks.db"), limits=limits)
+
+    @server.tool(task=True)
+    async def work() -> None:
+        while not goes_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await goes_on.wait()
+
+    async with raw_peer(server, EXTENSION) as peer:
+        await peer.ask("tools/call", {"name": "work", **DECLARED})
+    await until(lambda: not list(tmp_path.glob("*-runner-*")))
+    goes_on.set()

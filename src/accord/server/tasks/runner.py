@@ -104,8 +104,18 @@ class TaskRunner:
             log.error("accord: the tasks of processes that have ended cannot be read: %s", error)
 
     async def _close(self) -> None:
-        """End all tasks: those of a store that survives get time to finish first."""
+        """End all tasks, and close the store even if that takes too long: no other process could adopt them."""
         self.closed = True
+        try:
+            await self._end_tasks()
+        finally:
+            self._notifier.close()
+            for background in (*self._background, *([self._turns] if self._turns else ())):
+                background.cancel()
+            await self.store.close(self.id)
+
+    async def _end_tasks(self) -> None:
+        """End all tasks: those of a store that survives get time to finish first."""
         working = [task.handler for task in self.tasks.values() if task.handler and not task.questions]
         if self.store.survives and working:
             await asyncio.wait(working, timeout=self._limits.grace_seconds / 2)
@@ -122,10 +132,6 @@ class TaskRunner:
             self._stop_timers(task)
         with suppress(StoreError):
             await self._store_ends()
-        self._notifier.close()
-        for background in (*self._background, *([self._turns] if self._turns else ())):
-            background.cancel()
-        await self.store.close(self.id)
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self.loop.create_task(work)
