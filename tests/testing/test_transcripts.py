@@ -15,7 +15,9 @@ import pytest
 from accord import Client, ProtocolError, ResourceUpdated, Server
 from accord.client.subscription import SubscriptionEvent
 from accord.messages.revision import REVISIONS
-from accord.testing import RecordedServer, Recording, replay
+from accord.testing import RecordedServer, Recording, recorded_server, replay
+from accord.testing.recording import TranscriptMessage, read_messages
+from accord.testing.replayer import TranscriptPlayer
 
 from tests.testing.shops import shop
 
@@ -354,3 +356,96 @@ async def test_a_redacted_value_is_equal_to_any(tmp_path: Path) -> None:
     keys["note"] = "send it later"
     with pytest.raises(AssertionError, match=r'structuredContent\.note: .* → "send it later"'):
         replay(file, server, ignore=ignore)
+
+
+def many_calls(file: Path, count: int) -> list[dict[str, Any]]:
+    """Write a session file with equal calls, and return its requests."""
+    calls = [
+        {"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": {"name": "price", "arguments": {"at": at}}}
+        for at in range(count)
+    ]
+    messages = [*(("sent", each) for each in calls), *(("received", answer_to(each)) for each in calls)]
+    header = {"kind": "session", "version": 1, "at": "2026-11-23T15:40:02.000Z"}
+    entries = [{"kind": "message", "connection": 1, "direction": sent, "message": each} for sent, each in messages]
+    file.write_text("".join(json.dumps(each) + "\n" for each in [header, *entries]), encoding="utf-8")
+    return calls
+
+
+def answer_to(request: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}
+
+
+class ReversedAnswers:
+    """A transport whose peer answers at once, the last request first."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def send(self, message: bytes) -> None:
+        self.sent.append(json.loads(message))
+
+    def flush(self) -> None:
+        pass
+
+    def lost(self) -> str:
+        return "lost"
+
+    async def receive(self) -> list[bytes]:
+        sent, self.sent = self.sent, []
+        return [json.dumps(answer_to(each)).encode() for each in reversed(sent)]
+
+
+def test_each_request_is_found_without_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = many_calls(tmp_path / "calls.jsonl", 50)
+    session = RecordedServer(tmp_path / "calls.jsonl").session()
+    read: list[Any] = []
+    monkeypatch.setattr(recorded_server, "_params", lambda request: read.append(request) or request["params"])
+    found = [session.find({**each, "id": "other"}) for each in calls]
+    assert [each.request.message for each in found] == calls
+    assert len(read) == len(calls)
+
+
+async def test_a_long_replay_leaves_time_for_others_and_searches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = many_calls(tmp_path / "calls.jsonl", 50)
+    kinds: list[Any] = []
+    kind = TranscriptMessage.kind.fget
+    monkeypatch.setattr(TranscriptMessage, "kind", property(lambda each: kinds.append(each) or kind(each)))
+    player = TranscriptPlayer(ReversedAnswers(), [])
+    playing = asyncio.ensure_future(player.play(read_messages(tmp_path / "calls.jsonl")))
+    turns = 0
+    while not playing.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert player.mismatches == []
+    assert turns >= len(calls)
+    assert len(kinds) <= 2 * len(calls)
+
+
+@pytest.mark.parametrize("value", [1, 1.0])
+def test_an_integer_that_is_written_as_a_float_is_the_same(tmp_path: Path, value: float) -> None:
+    calls = many_calls(tmp_path / "calls.jsonl", 2)
+    session = RecordedServer(tmp_path / "calls.jsonl").session()
+    found = session.find({**calls[1], "params": {"name": "price", "arguments": {"at": value}}})
+    assert found.request.message == calls[1]
+
+
+def test_a_request_that_is_too_deep_is_not_recorded(tmp_path: Path) -> None:
+    calls = many_calls(tmp_path / "calls.jsonl", 2)
+    session = RecordedServer(tmp_path / "calls.jsonl").session()
+    value: Any = 0
+    for _ in range(600):
+        value = [value]
+    found = session.find({**calls[1], "params": {"name": "price", "arguments": {"at": value}}})
+    assert "has no such request" in found.responses[0].message["error"]["message"]
+
+
+def test_the_error_for_an_unknown_request_names_some_of_very_many(tmp_path: Path) -> None:
+    file = tmp_path / "calls.jsonl"
+    lines = many_calls(file, 500) and file.read_text(encoding="utf-8").replace('"name": "price"', '"name": "%s"')
+    file.write_text(
+        "".join(line.replace("%s", f"price{at}") for at, line in enumerate(lines.splitlines(True))), "utf-8"
+    )
+    found = RecordedServer(file).session().find({"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
+    assert len(found.responses[0].message["error"]["message"]) < 3_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,21 @@ from accord.testing.recording import (
     PROGRESS,
     TranscriptMessage,
     decode_messages,
+    is_deep,
     read_messages,
     request_label,
 )
 from accord.transport.base import MessageSink, Transport
+from accord.visible_text import truncate
 
 _ANY_PARAMS = ("initialize", "server/discover", "ping")
 """Requests that are answered whatever their params, because these describe the client."""
 
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+_LABELS = 2_000
+"""Characters of the error that lists the recorded requests."""
+_EXACT = 2**53
+"""The integers below are floats too: clients write 1 and 1.0."""
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
@@ -34,7 +41,7 @@ class RecordedExchange(msgspec.Struct, frozen=True):
     @property
     def key(self) -> JSONObject:
         """Return the params without `_meta`, which describes the client."""
-        return _key(self.request.message)
+        return _params(self.request.message)
 
     @property
     def status(self) -> int:
@@ -53,6 +60,12 @@ class RecordedServer:
     def __init__(self, file: str | Path) -> None:
         self._file = Path(file)
         self._exchanges = _group_by_request(read_messages(self._file))
+        self._by_key: dict[bytes, list[RecordedExchange]] = {}
+        for exchange in self._exchanges:
+            self._by_key.setdefault(_key(exchange.request.message), []).append(exchange)
+        self._methods = {exchange.request.method for exchange in self._exchanges}
+        labels = dict.fromkeys(request_label(exchange.request) for exchange in self._exchanges)
+        self._labels = truncate(", ".join(labels), _LABELS) or "none"
 
     def __repr__(self) -> str:
         return f"<RecordedServer {str(self._file)!r}>"
@@ -64,7 +77,19 @@ class RecordedServer:
 
     def session(self) -> RecordedSession:
         """Return a new session, in which no recorded request is used yet."""
-        return RecordedSession(str(self._file), self._exchanges)
+        return RecordedSession(self)
+
+    def matches(self, key: bytes) -> list[RecordedExchange]:
+        """Return the recorded exchanges of a request in their order, for what identifies it."""
+        return self._by_key.get(key, [])
+
+    def unknown(self, request: JSONObject) -> RecordedExchange:
+        """Return an exchange with an error that names the recorded requests."""
+        label = request_label(TranscriptMessage(0, True, request))
+        text = f"{self._file} has no such request: {label}; it has {self._labels}"
+        code = INVALID_PARAMS if request["method"] in self._methods else METHOD_NOT_FOUND
+        error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
+        return RecordedExchange(TranscriptMessage(0, True, request), [TranscriptMessage(0, False, error)])
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends."""
@@ -80,10 +105,9 @@ class RecordedServer:
 class RecordedSession:
     """One session with a client, over any transport."""
 
-    def __init__(self, file: str, exchanges: list[RecordedExchange]) -> None:
-        self._file = file
-        self._exchanges = exchanges
-        self._used: set[int] = set()
+    def __init__(self, server: RecordedServer) -> None:
+        self._server = server
+        self._used: Counter[bytes] = Counter()
         self._answers: dict[Any, asyncio.Event] = {}
         self._has_ended = False
 
@@ -123,29 +147,36 @@ class RecordedSession:
 
     def find(self, request: JSONObject) -> RecordedExchange:
         """Return the recorded exchange for a request, or one with an error response."""
-        method = request["method"]
-        same_method = [(at, each) for at, each in enumerate(self._exchanges) if each.request.method == method]
-        same_params = [(at, each) for at, each in same_method if each.key == _key(request)]
-        if same_params:
-            at, match = next((each for each in same_params if each[0] not in self._used), same_params[-1])
-            self._used.add(at)
-            return match
-        recorded = ", ".join(dict.fromkeys(request_label(exchange.request) for exchange in self._exchanges))
-        label = request_label(TranscriptMessage(0, True, request))
-        text = f"{self._file} has no such request: {label}; it has {recorded or 'none'}"
-        code = INVALID_PARAMS if same_method else METHOD_NOT_FOUND
-        error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
-        return RecordedExchange(TranscriptMessage(0, True, request), [TranscriptMessage(0, False, error)])
+        key = _key(request)
+        matches = self._server.matches(key)
+        if not matches:
+            return self._server.unknown(request)
+        self._used[key] += 1
+        return matches[min(self._used[key], len(matches)) - 1]
 
 
-def _key(request: JSONObject) -> JSONObject:
-    if request["method"] in _ANY_PARAMS:
-        return {}
+def _key(request: JSONObject) -> bytes:
+    """Return what identifies a request: its method and its params. No recorded request is as deep as `is_deep` says."""
+    if is_deep(request):
+        return b""
+    return msgspec.json.encode([request["method"], _with_integers(_params(request))], order="sorted")
+
+
+def _params(request: JSONObject) -> JSONObject:
     params = request.get("params")
-    if not isinstance(params, dict):
+    if request["method"] in _ANY_PARAMS or not isinstance(params, dict):
         return {}
     # Clients write "no arguments" and "no cursor" in several ways.
     return {key: value for key, value in params.items() if key != "_meta" and value not in (None, {})}
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a JSON value with integers in place of floats that equal them."""
+    if isinstance(value, dict):
+        return {key: _with_integers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
 def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchange]:

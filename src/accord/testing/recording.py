@@ -215,10 +215,10 @@ def _problem(message: JSONObject) -> str | None:
     params = message.get("params") or {}
     if not isinstance(params, dict) or not isinstance(params.get("_meta") or {}, dict):
         return "has params, or a _meta in them, that are not an object"
-    return f"is nested more than {_MAX_LEVELS} levels deep" if _is_deep(message) else None
+    return f"is nested more than {_MAX_LEVELS} levels deep" if is_deep(message) else None
 
 
-def _is_deep(value: Any) -> bool:
+def is_deep(value: Any) -> bool:
     """Return whether a JSON value has so many levels that functions which call themselves could not read it."""
     level = [value]
     for _ in range(_MAX_LEVELS):

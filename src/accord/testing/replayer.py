@@ -8,6 +8,7 @@ in another order.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import groupby
@@ -152,7 +153,9 @@ class TranscriptPlayer:
         """The last message that the player waited for."""
         self._transport = transport
         self._ignore = ignore
-        self._received: list[TranscriptMessage] = []
+        self._received: dict[Any, deque[TranscriptMessage]] = {}
+        """The messages that were not expected yet, by their kind; their numbers are the order of their arrival."""
+        self._count = 0
         self._requests: dict[Any, str] = {}
         self._ids: dict[Any, Any] = {}
         self._opaque: dict[str, str] = {}
@@ -160,6 +163,7 @@ class TranscriptPlayer:
     async def play(self, messages: list[TranscriptMessage]) -> None:
         """Replay all messages in order, until the connection ends."""
         for message in messages:
+            await asyncio.sleep(0)  # a transport with much to receive never waits, and the time limit would not hold
             if message.by_client:
                 self._send(message)
             elif message.method != PROGRESS and (self._ignore is not None or message.is_answer or message.is_request):
@@ -169,8 +173,14 @@ class TranscriptPlayer:
                     return
                 self._compare(message, received)
         if self._ignore is not None:
-            unexpected = [_text(message.message) for message in self._received if message.method != PROGRESS]
-            self.mismatches += [f"unexpected message of the server: {text}" for text in unexpected]
+            self.mismatches += [
+                f"unexpected message of the server: {_text(each.message)}" for each in self._unexpected()
+            ]
+
+    def _unexpected(self) -> list[TranscriptMessage]:
+        """Return the messages that were not expected, in the order of their arrival."""
+        left = [each for kind in self._received.values() for each in kind if each.method != PROGRESS]
+        return sorted(left, key=lambda each: each.number)
 
     def _send(self, message: TranscriptMessage) -> None:
         body = replace_texts(message.message, self._opaque)
@@ -184,17 +194,16 @@ class TranscriptPlayer:
     async def _receive(self, expected: TranscriptMessage) -> TranscriptMessage | None:
         """Return the next message of the same kind and queue others; None when the connection ends."""
         self.awaited = f"{self._name(expected)}, {_text(expected.message)}"
-        while True:
-            for message in self._received:
-                if message.kind == expected.kind:
-                    self._received.remove(message)
-                    return message
+        kind = _key(expected)
+        while not self._received.get(kind):
             received = await self._transport.receive()
             if not received:
                 return None
-            self._received += [
-                TranscriptMessage(0, False, message) for data in received for message in decode_messages(data)
-            ]
+            for message in (message for data in received for message in decode_messages(data)):
+                self._count += 1
+                arrived = TranscriptMessage(self._count, False, message)
+                self._received.setdefault(_key(arrived), deque()).append(arrived)
+        return self._received[kind].popleft()
 
     def _compare(self, was: TranscriptMessage, now: TranscriptMessage) -> None:
         if was.is_request:
@@ -211,6 +220,12 @@ class TranscriptPlayer:
             f"the response to {self._requests.get(message.message.get('id'))}" if message.is_answer else message.method
         )
         return f"message {message.number}, {description}"
+
+
+def _key(message: TranscriptMessage) -> Any:
+    """Return the kind of a message. No recorded message has an id that is an array or an object."""
+    kind = message.kind
+    return None if isinstance(kind[1], list | dict) else kind
 
 
 def _map_opaque(was: Any, now: Any, opaque: dict[str, str]) -> None:
