@@ -186,13 +186,18 @@ def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchang
     """
     exchanges: list[RecordedExchange] = []
     pending: dict[Any, RecordedExchange] = {}
+    opened: list[Any] = []
     for message in messages:
         if message.by_client and message.is_request:
             exchanges.append(RecordedExchange(message, []))
-            pending[message.connection, message.message["id"]] = exchanges[-1]
+            opened.append((message.connection, message.message["id"]))
+            pending[opened[-1]] = exchanges[-1]
         elif not message.by_client and exchanges:
             connection = message.connection
-            latest = pending.get((connection, message.request)) or next(reversed(pending.values()), exchanges[-1])
+            while opened and opened[-1] not in pending:
+                opened.pop()
+            newest = pending[opened[-1]] if opened else exchanges[-1]
+            latest = pending.get((connection, message.request)) or newest
             answered = pending.pop((connection, message.message.get("id")), latest) if message.is_answer else latest
             answered.responses.append(message)
     return [exchange for exchange in exchanges if exchange.responses or exchange.request.method not in _ANY_PARAMS]

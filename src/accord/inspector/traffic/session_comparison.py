@@ -73,16 +73,18 @@ def session_surfaces(source: TrafficSource) -> dict[str, JSONObject]:
         if methods[row] in numbers and kinds[row] == RESPONSE and outcomes[row] == OK:
             revision = index.revisions.text(row)
             if revision and index.sizes[row] <= MAX_COMPARED:
-                _add_response(source, row, found.setdefault(revision, {}))
+                add_response(source, row, found.setdefault(revision, {}))
     return found
 
 
-def _add_response(source: TrafficSource, row: int, surface: JSONObject) -> None:
+def add_response(source: TrafficSource, row: int, surface: JSONObject) -> None:
+    """Add what a response says to the surface of its server: a list, its next page, or the greeting."""
     message = decode_json(source.reader.message(row))
     kind = LIST_METHODS.get(source.index.methods.text(row))
     if kind is not None:
-        earlier = surface.get(kind, {}) if _has_cursor(source, row) else {}
-        surface[kind] = earlier | {item[LISTS[kind].key]: item for item in listed_items(message, kind)}
+        if kind not in surface or not _has_cursor(source, row):
+            surface[kind] = {}
+        surface[kind].update({item[LISTS[kind].key]: item for item in listed_items(message, kind)})
         return
     result = message.get("result") if isinstance(message, dict) else None
     if isinstance(result, dict):
