@@ -449,3 +449,11 @@ def test_the_error_for_an_unknown_request_names_some_of_very_many(tmp_path: Path
     )
     found = RecordedServer(file).session().find({"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
     assert len(found.responses[0].message["error"]["message"]) < 3_000
+
+
+@pytest.mark.parametrize("fields", [{"method": []}, {"method": "tools/call", "params": [1]}])
+def test_a_request_that_is_invalid_gets_the_error_too(tmp_path: Path, fields: Any) -> None:
+    many_calls(tmp_path / "calls.jsonl", 2)
+    session = RecordedServer(tmp_path / "calls.jsonl").session()
+    found = session.find({"jsonrpc": "2.0", "id": 1, **fields})
+    assert "has no such request" in found.responses[0].message["error"]["message"]

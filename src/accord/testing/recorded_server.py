@@ -49,6 +49,32 @@ class RecordedExchange(msgspec.Struct, frozen=True):
         return next((message.status for message in self.responses if message.is_answer), 200)
 
 
+class RecordedExchanges:
+    """The exchanges of a file, found by what identifies their requests."""
+
+    def __init__(self, file: Path) -> None:
+        self.all: list[RecordedExchange] = _group_by_request(read_messages(file))
+        self._file = file
+        self._by_key: dict[bytes, list[RecordedExchange]] = {}
+        for exchange in self.all:
+            self._by_key.setdefault(_key(exchange.request.message), []).append(exchange)
+        self._methods = {exchange.request.method for exchange in self.all}
+        labels = dict.fromkeys(request_label(exchange.request) for exchange in self.all)
+        self._labels = truncate(", ".join(labels), _LABELS) or "none"
+
+    def find(self, key: bytes) -> list[RecordedExchange]:
+        """Return the exchanges of equal requests in their order."""
+        return self._by_key.get(key, [])
+
+    def unknown(self, request: JSONObject) -> RecordedExchange:
+        """Return an exchange with an error that names the recorded requests."""
+        message = TranscriptMessage(0, True, request)
+        text = f"{self._file} has no such request: {request_label(message)}; it has {self._labels}"
+        code = INVALID_PARAMS if message.method in self._methods else METHOD_NOT_FOUND
+        error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
+        return RecordedExchange(message, [TranscriptMessage(0, False, error)])
+
+
 class RecordedServer:
     """A target for `Client` that answers from a recording (see `Recording`): `Client(RecordedServer(file))`.
 
@@ -59,13 +85,7 @@ class RecordedServer:
 
     def __init__(self, file: str | Path) -> None:
         self._file = Path(file)
-        self._exchanges = _group_by_request(read_messages(self._file))
-        self._by_key: dict[bytes, list[RecordedExchange]] = {}
-        for exchange in self._exchanges:
-            self._by_key.setdefault(_key(exchange.request.message), []).append(exchange)
-        self._methods = {exchange.request.method for exchange in self._exchanges}
-        labels = dict.fromkeys(request_label(exchange.request) for exchange in self._exchanges)
-        self._labels = truncate(", ".join(labels), _LABELS) or "none"
+        self._exchanges = RecordedExchanges(self._file)
 
     def __repr__(self) -> str:
         return f"<RecordedServer {str(self._file)!r}>"
@@ -73,23 +93,11 @@ class RecordedServer:
     @property
     def exchanges(self) -> list[RecordedExchange]:
         """The recorded requests, with the messages that followed."""
-        return self._exchanges
+        return self._exchanges.all
 
     def session(self) -> RecordedSession:
         """Return a new session, in which no recorded request is used yet."""
-        return RecordedSession(self)
-
-    def matches(self, key: bytes) -> list[RecordedExchange]:
-        """Return the recorded exchanges of a request in their order, for what identifies it."""
-        return self._by_key.get(key, [])
-
-    def unknown(self, request: JSONObject) -> RecordedExchange:
-        """Return an exchange with an error that names the recorded requests."""
-        label = request_label(TranscriptMessage(0, True, request))
-        text = f"{self._file} has no such request: {label}; it has {self._labels}"
-        code = INVALID_PARAMS if request["method"] in self._methods else METHOD_NOT_FOUND
-        error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
-        return RecordedExchange(TranscriptMessage(0, True, request), [TranscriptMessage(0, False, error)])
+        return RecordedSession(self._exchanges)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection until it ends."""
@@ -105,8 +113,8 @@ class RecordedServer:
 class RecordedSession:
     """One session with a client, over any transport."""
 
-    def __init__(self, server: RecordedServer) -> None:
-        self._server = server
+    def __init__(self, exchanges: RecordedExchanges) -> None:
+        self._exchanges = exchanges
         self._used: Counter[bytes] = Counter()
         self._answers: dict[Any, asyncio.Event] = {}
         self._has_ended = False
@@ -148,9 +156,9 @@ class RecordedSession:
     def find(self, request: JSONObject) -> RecordedExchange:
         """Return the recorded exchange for a request, or one with an error response."""
         key = _key(request)
-        matches = self._server.matches(key)
+        matches = self._exchanges.find(key)
         if not matches:
-            return self._server.unknown(request)
+            return self._exchanges.unknown(request)
         self._used[key] += 1
         return matches[min(self._used[key], len(matches)) - 1]
 

@@ -241,7 +241,9 @@ def decode_messages(message: object) -> Iterator[JSONObject]:
 
 def request_label(message: TranscriptMessage) -> str:
     """Return a short description of a request: `tools/call forecast`."""
-    params = message.message.get("params") or {}
+    params = message.message.get("params")
+    if not isinstance(params, dict):
+        return message.method
     return f"{message.method} {params.get('name') or params.get('uri') or ''}".rstrip()
 
 
