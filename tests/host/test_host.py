@@ -500,6 +500,20 @@ async def test_a_reload_replaces_the_open_prompts_of_changed_servers(tmp_path: P
         assert await names(host) == ["shop_leave", "shop_price"]
 
 
+async def test_rules_about_paths_know_the_folder_that_a_variable_names(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_FOLDER", "secret")
+    (tmp_path / "secret").mkdir()
+    rules = [
+        {"name": "all", "decision": "allow"},
+        {"name": "secret", "decision": "deny", "arguments": {"item": {"under": str(tmp_path / "secret")}}},
+    ]
+    file = configuration(tmp_path, {"policy": rules}, shop={"cwd": f"{tmp_path}/${{SHOP_FOLDER}}"})
+    async with Host(file, approve=Person(), state=state) as host:
+        assert (await host.call_tool("shop_price", {"item": "tea"})).is_error
+
+
 async def test_tools_are_changed_and_hidden_by_the_configuration(tmp_path: Path, state: Path) -> None:
     tools = {"leave": {"hidden": True}, "price": {"name": "ask", "arguments": {"item": {"fixed": "tea"}}}}
     settings = {"servers": {"shop": {"tools": tools}}, "policy": [{"name": "all", "decision": "allow"}]}

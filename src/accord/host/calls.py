@@ -359,7 +359,7 @@ def _proposed(call: HostCall) -> ProposedCall:
         arguments=call.arguments,
         principal=call.principal,
         annotations=call.tool.definition.annotations if trusted else None,
-        folder=call.server.configured.entry.get("cwd"),
+        folder=call.server.configured.folder,
     )
 
 

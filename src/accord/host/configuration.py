@@ -23,6 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from accord.client.target import Command, InProcessServer, Remote, parse
+from accord.client.variables import expand
 from accord.errors import DeclarationError, TargetError
 from accord.host import jsonc
 from accord.host.consent import digest
@@ -104,6 +105,14 @@ class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
         """Return the digest of the file's path, the name, the entry and the settings."""
         about = [self.file, self.name, dict(self.entry), msgspec.to_builtins(self.settings)]
         return digest(msgspec.json.encode(about, order="deterministic"))
+
+    @property
+    def folder(self) -> str | None:
+        """Return the folder in which its program starts; None if that is not known."""
+        try:
+            return expand(self.entry.get("cwd"), "cwd")  # type: ignore[no-any-return]
+        except TargetError:
+            return None
 
     def target(self, entry: Mapping[str, Any] | None = None) -> Command | Remote | InProcessServer:
         """Return the target of an entry, by default the own one. Raises `TargetError`."""
