@@ -76,6 +76,14 @@ def test_a_url_is_shown_in_full_with_the_names_of_its_headers() -> None:
     assert text == "connects to: https://example.com/mcp?x=1\nheaders: X-Key"
 
 
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("https://example.com@evil.test/mcp", "evil.test"), ("https://ex\u0430mple.com/mcp", "ex\\u0430mple.com")],
+)
+def test_a_url_that_shows_another_host_to_its_reader_has_a_note(url: str, host: str) -> None:
+    assert f"\nnote: the host is {host}\n" in lines(Remote(url))
+
+
 def test_a_change_of_a_script_changes_the_digest(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text("one")

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -113,6 +114,7 @@ class CommandDescription(msgspec.Struct, frozen=True, omit_defaults=True):
         if not self.program and not self.folder:
             return [
                 f"connects to: {_line(self.argv[0])}",
+                *_host_note(self.argv[0]),
                 f"headers: {', '.join(map(_line, self.variables)) or 'none'}",
             ]
         lines = [
@@ -257,6 +259,14 @@ def _packages(words: Iterable[str], options: Container[str]) -> list[str]:
                 break
         before = ""
     return [*(named or first), *more]
+
+
+def _host_note(url: str) -> list[str]:
+    """Name the host of a URL that seems to be at another one: before an `@`, or in letters that look like ASCII."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    is_clear = "@" not in parts.netloc and host.isascii()
+    return [] if is_clear else [f"note: the host is {host.encode('unicode_escape').decode()}"]
 
 
 def _line(text: str) -> str:
