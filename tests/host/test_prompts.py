@@ -12,7 +12,10 @@ import pytest
 from accord.host.command_approval import CommandDescription
 from accord.host.definitions import Definition, DefinitionChange
 from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt, SamplingPrompt
-from accord.messages.sampling import CreateMessageParams
+from accord.messages.content import TextContent
+from accord.messages.sampling import CreateMessageParams, SamplingMessage
+
+from tests.measure import costs_at_most
 
 SECONDS = 5.0
 """Many times what is needed."""
@@ -214,3 +217,13 @@ def test_a_large_value_is_shown_in_a_short_time(value: Any) -> None:
         assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
         assert "more characters" in shown
     assert time.process_time() - begin < SECONDS
+
+
+def test_the_time_to_show_a_value_of_many_megabytes_is_that_of_its_beginning() -> None:
+    """A server could hold up its host for seconds with each of its requests."""
+    text = SamplingMessage(role="user", content=TextContent(text="\n" * 16_000_000))
+    prompt = SamplingPrompt("shop", "model", CreateMessageParams(messages=[text], max_tokens=1))
+    with costs_at_most(25):
+        shown = prompt.text()
+    assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
+    assert shown.endswith(" more characters")

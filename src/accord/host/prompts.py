@@ -12,7 +12,6 @@ import msgspec
 from accord.host.definitions import MAX_SHOWN_BYTES, DefinitionChange, json_lines
 from accord.host.line_difference import difference
 from accord.lazy_patterns import lazy_pattern
-from accord.messages import codec
 from accord.messages.base import JSONObject
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
 from accord.messages.tools import ToolAnnotations
@@ -26,6 +25,8 @@ _MAX_DEFINITION_BYTES = 512 << 10
 """Of all definitions in one prompt: a server could otherwise send lines without an end."""
 _MAX_VALUE = 64 << 10
 """Characters of a JSON value that are made into lines: more than `_MAX_LINES` of them, of at most 200 characters."""
+_MAX_INDENTED = 1 << 20
+"""Bytes of a JSON value that is indented before it is cut."""
 _MAX_TEXT = 2_000
 _MAX_NAME = 200
 _MAX_MIXED = 5
@@ -109,7 +110,7 @@ class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
             f"effect: {self.effect}", f"asked because: {single_line(truncate(self.reason, _MAX_TEXT))}", arguments
         )
         lines.quote_value(self.arguments, "  ", self.before)
-        if mixed := _mixed_words(f"{self.tool}\n{msgspec.json.encode(self.arguments).decode()}"):
+        if mixed := _mixed_words(f"{self.tool}\n{_value_text(self.arguments)[0]}"):
             lines.add(f"take care: letters of several alphabets in one word: {mixed}")
         lines.add(f"the server calls it {_name(self.title)!r} and says:")
         return lines.quote(_text_lines(self.description), "  | ", _MAX_DESCRIPTION_LINES).text()
@@ -126,10 +127,10 @@ class SamplingPrompt(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Return the prompt as lines of text."""
         if self.answer is not None:
-            head, value = f"Send this answer of {self.model} to the server {self.server!r}?", _plain(self.answer)
+            head = f"Send this answer of {self.model} to the server {self.server!r}?"
         else:
-            head, value = f"Send this request of the server {self.server!r} to {self.model}?", _plain(self.request)
-        return _Lines(head).quote_value(value, "  | ").text()
+            head = f"Send this request of the server {self.server!r} to {self.model}?"
+        return _Lines(head).quote_value(self.answer or self.request, "  | ").text()
 
 
 Prompt: TypeAlias = CommandPrompt | DefinitionsPrompt | CallPrompt | SamplingPrompt
@@ -170,12 +171,12 @@ class _Lines:
         """Add a JSON value, with what changed since `before`. Only the beginning of a large one becomes lines: the
         lines of megabytes would take seconds.
         """
-        text = _value_text(value)
-        lines = new = json_lines(text[:_MAX_VALUE])
+        text, left_out = _value_text(value)
+        lines = new = json_lines(text)
         if before is not None:
-            lines = difference(json_lines(_value_text(before)[:_MAX_VALUE]), new, len(new)) or new
+            lines = difference(json_lines(_value_text(before)[0]), new, len(new)) or new
         self.quote(lines, mark)
-        return self.leave_out(f"{len(text) - _MAX_VALUE:,} more characters", mark) if len(text) > _MAX_VALUE else self
+        return self.leave_out(f"{left_out:,} more characters", mark) if left_out else self
 
     def leave_out(self, what: str, mark: str = "") -> _Lines:
         """Say what is left out, also in the first line."""
@@ -210,11 +211,12 @@ def _mixed_words(text: str) -> str:
     return ", ".join(each.encode("unicode_escape").decode() for each in words) + more
 
 
-def _value_text(value: Any) -> str:
-    """Return a JSON value as text, with line breaks and indentation unless its nesting would multiply the size."""
+def _value_text(value: Any) -> tuple[str, int]:
+    """Return the beginning of a JSON value as text, and how many characters are left out. It has line breaks and
+    indentation, unless its nesting would multiply the size, or it is so large that this would take long.
+    """
     encoded = msgspec.json.encode(value)
-    return indented(encoded, max(2 * len(encoded), _MAX_VALUE)) or encoded.decode()
-
-
-def _plain(value: Any) -> Any:
-    return msgspec.json.decode(codec.encode(value))
+    if len(encoded) > _MAX_INDENTED:
+        return encoded[:_MAX_VALUE].decode(errors="ignore"), len(encoded) - _MAX_VALUE
+    text = indented(encoded, max(2 * len(encoded), _MAX_VALUE)) or encoded.decode()
+    return text[:_MAX_VALUE], max(len(text) - _MAX_VALUE, 0)
