@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
 import msgspec
 
+from accord.client.client import Client
 from accord.inspector.app_frames import MIME_TYPE, AppFrame, content_policy
 from accord.inspector.commands import CommandParams, InspectorError, PageCommand, ServerParams
 from accord.inspector.workspace import Workspace
@@ -17,6 +19,8 @@ from accord.visible_text import single_line, truncate
 
 _MAX_RESULT = 8 << 20
 """Bytes of a result that is passed on to an app."""
+_LISTED_SECONDS = 1.0
+"""How long a list of tools holds: an app may call many of them in a second."""
 
 
 class AppDescription(msgspec.Struct, frozen=True, rename="camel"):
@@ -140,7 +144,7 @@ async def call_tool(workspace: Workspace, params: AppCallParams) -> AppResult:
     """
     frame = workspace.apps.frame(params.app)
     client = workspace.server(frame.server).client
-    tool = next((each for each in await client.list_tools() if each.name == params.name), None)
+    tool = (await _tools_of(frame, client)).get(params.name)
     visibility = _ui_of(tool.meta).get("visibility") if tool is not None else None
     if tool is None or (isinstance(visibility, list) and "app" not in visibility and not params.by_user):
         raise InspectorError(
@@ -156,6 +160,17 @@ async def call_tool(workspace: Workspace, params: AppCallParams) -> AppResult:
         raise InspectorError(f"the arguments are not a JSON object: {exc}", status=400) from exc
     result = await client.call_tool(params.name, arguments)
     return _result(msgspec.structs.replace(result, output_schema=None))
+
+
+async def _tools_of(frame: AppFrame, client: Client) -> Mapping[str, Tool]:
+    """Return the tools of the server of an app by name; they are listed once in some time, not for each call."""
+    now = monotonic()
+    if frame.listed_at is None or now - frame.listed_at > _LISTED_SECONDS:
+        tools: dict[str, Tool] = {}
+        for tool in await client.list_tools():
+            tools.setdefault(tool.name, tool)
+        frame.tools, frame.listed_at = tools, now
+    return frame.tools
 
 
 async def read_resource(workspace: Workspace, params: AppReadParams) -> AppResult:

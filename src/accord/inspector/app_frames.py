@@ -19,6 +19,7 @@ from accord.inspector.commands import InspectorError
 from accord.inspector.transfers import UncountedBody
 from accord.limits import HTTPLimits, Limits
 from accord.messages.extension import Extension
+from accord.messages.tools import Tool
 from accord.transport.asgi.request import ASGIRequest, RequestRejected, send_text
 from accord.visible_text import single_line, truncate
 
@@ -47,6 +48,9 @@ class AppFrame:
         self.document: bytes = document
         self.policy: Sequence[str] = policy
         self.blocked: deque[str] = deque(maxlen=_MAX_BLOCKED)
+        self.tools: Mapping[str, Tool] = {}
+        """The tools of its server when they were last listed."""
+        self.listed_at: float | None = None
 
 
 class AppFrames:

@@ -217,6 +217,26 @@ async def test_long_messages_of_an_app_do_not_hold_up_the_page(open_own_app: Ope
     assert refused["failed"] == "the arguments are too long to be shown to the user"
 
 
+async def test_a_message_that_is_too_long_is_copied_and_no_more(open_own_app: OpenOwnApp) -> None:
+    """Its JSON was made, shown in part, and sent to the inspector, which refused it."""
+    page = await open_own_app()
+    await page.evaluate(COUNT_JSON)
+    await (await frame_of(page)).evaluate("() => void ask('tools/call', { name: 'a'.repeat(30_000_000) })")
+    await expect(page.get_by_text("not JSON, or too long")).to_be_visible()
+    assert await page.evaluate("characters") < 1_000_000
+
+
+COUNT_JSON = """() => {
+  window.characters = 0;
+  const stringify = JSON.stringify;
+  JSON.stringify = function (...given) {
+    const json = stringify.apply(this, given);
+    window.characters += json?.length ?? 0;
+    return json;
+  };
+}"""
+
+
 COUNT_REPLACED = """() => {
   window.replaced = 0;
   const replace = String.prototype.replace;

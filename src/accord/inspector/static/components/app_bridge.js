@@ -106,7 +106,9 @@ export class AppBridge {
     this.#received.characters += size;
     if (data?.id === TEARDOWN && data.method === undefined) this.#onTeardown();
     if (typeof data !== "object" || data === null || typeof data.method !== "string") return;
-    this.#note(data.method, data.params, size);
+    const isTooLong = size > MOST_CHARACTERS_PER_SECOND; // Its JSON would take as long as its copy did, several times.
+    this.#note(data.method, isTooLong ? null : jsonOf(data.params), size);
+    if (isTooLong) return;
     if (data.id === undefined) return this.#notified(data.method, data.params);
     if (typeof data.id !== "string" && typeof data.id !== "number") return; // Not each other value can be sent back.
     try {
@@ -133,13 +135,12 @@ export class AppBridge {
 
   /**
    * @param {string} method
-   * @param {unknown} params
+   * @param {string | null} json
    * @param {number} size
    */
-  #note(method, params, size) {
-    const json = jsonOf(params);
+  #note(method, json, size) {
     this.#received.characters += Math.max(0, (json === null ? MOST_CHARACTERS_PER_SECOND / 2 : json.length) - size);
-    const text = escaped((json ?? "not JSON").slice(0, MOST_CHARACTERS));
+    const text = escaped((json ?? "not JSON, or too long").slice(0, MOST_CHARACTERS));
     this.messages = [...this.messages.slice(1 - MOST_MESSAGES), { method: method.slice(0, MOST_CHARACTERS), text }];
     this.context.update();
   }
