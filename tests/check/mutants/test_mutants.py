@@ -74,7 +74,8 @@ def neighbours(rule: str) -> tuple[str, ...]:
 def settings_for(mutant: Mutant, timeout: float) -> CheckSettings:
     """Only the rule and its neighbours, and where it is broken. What mutants leave unanswered takes the timeout."""
     only = (*neighbours(mutant.rule), "shapes")
-    bounds: dict[str, Any] = {"timeout": timeout, "jobs": 4, "cases": mutant.cases, "whole_traffic": False}
+    times: dict[str, Any] = {"timeout": timeout, "opening": min(5 * timeout, 30)}
+    bounds: dict[str, Any] = {**times, "jobs": 4, "cases": mutant.cases, "whole_traffic": False}
     issuer = f":{free_port()}" if mutant.trusts_checker else ""
     access: dict[str, Any] = {"tokens": mutant.tokens, "issuer": issuer, "audience": AUDIENCE if issuer else ""}
     return CheckSettings(revisions=(mutant.revision,), only=only, call_tools=mutant.calls, **bounds, **access)
