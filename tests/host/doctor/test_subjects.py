@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from accord.errors import TargetError
+from accord.host.doctor.configuration_steps import check_entry, check_file
+from accord.host.doctor.known_facts import KnownFacts
 from accord.host.doctor.subjects import InstalledEntry, check_installed, subjects_of_hosts, subjects_of_target
 from accord.host.known_hosts import KNOWN_HOSTS, known_host
 
@@ -44,6 +46,17 @@ def test_a_file_without_a_name_has_all_of_its_servers(tmp_path: Path) -> None:
     file = write(tmp_path / "mcp.json", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
     assert [subject.name for subject in subjects_of_target(str(file))] == ["a", "b"]
     assert [subject.name for subject in subjects_of_target(f"{file}#b")] == ["b"]
+
+
+async def test_a_file_is_read_once_for_all_of_its_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's file with a thousand servers took a minute."""
+    file = write(tmp_path / "mcp.json", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+    subjects = subjects_of_target(str(file))
+    monkeypatch.setattr("accord.host.doctor.configuration_steps.read_host_file", None)
+    for subject in subjects:
+        facts = KnownFacts(subject)
+        assert (await check_file(facts)).state == "passed"
+        assert (await check_entry(facts)).state == "passed"
 
 
 def test_a_file_may_have_its_servers_under_servers(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ async def check_file(facts: KnownFacts) -> StepResult:
     subject = facts.subject
     assert subject.path is not None, "the step is for a server in a file"
     try:
-        facts.file = read_host_file(subject.path, subject.form, project=subject.project)
+        facts.file = subject.file or read_host_file(subject.path, subject.form, project=subject.project)
     except TargetError as exc:
         remedy = "correct the file there; nothing in it was changed" if subject.path.exists() else "correct the path"
         return StepResult("file", "failed", [str(exc)], remedy)

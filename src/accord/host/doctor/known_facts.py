@@ -41,6 +41,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The target, or the name in the file; empty if the file cannot be read."""
     path: Path | None = None
+    file: HostFile | None = None
+    """The content of the file, if it was read before: it may have a thousand servers."""
     form: FileFormat = MCP_SERVERS
     host: str = ""
     project: Path | None = None

@@ -79,7 +79,7 @@ def _subjects_in(common: dict[str, Any]) -> Iterator[Subject]:
         yield Subject(name="", **common)
         return
     for name in file.entries:
-        yield Subject(name=name, **common)
+        yield Subject(name=name, file=file, **common)
 
 
 # --- installed entries -----------------------------------------------------------------------------------------------
