@@ -112,7 +112,7 @@ async def test_a_client_of_http_sse_gets_its_answers_and_then_the_new_version(pr
         ) as client,
     ):
         waiting = asyncio.create_task(text_of(client, "wait", file=str(go)))
-        await until(lambda: any(each.unanswered.values() for each in _processes(program)))
+        await until(lambda: _unanswered(program))
         program.write("two")
         await program.until_reloaded()
         assert await text_of(client, "version") == "one"
@@ -125,10 +125,25 @@ async def test_a_client_of_http_sse_gets_its_answers_and_then_the_new_version(pr
         assert [each.generation for each in _processes(program)] == [2]
 
 
+async def test_no_reload_waits_for_a_cancelled_call_over_http_sse(program: Program) -> None:
+    """Nothing answers it."""
+    program.write("one")
+    async with program.served() as url, Client(url.replace("/mcp", "/sse"), revisions=["2024-11-05"]) as client:
+        waiting = asyncio.create_task(text_of(client, "wait", file=str(program.folder / "go")))
+        await until(lambda: _unanswered(program))
+        waiting.cancel()
+        await until(lambda: not _unanswered(program))
+        assert await text_of(client, "version") == "one"
+
+
 def _processes(program: Program) -> list[HTTPProcess]:
     assert isinstance(program.reloader, HTTPReloader)
     processes = program.reloader._processes
     return [*processes.retired, *([processes.current] if processes.current is not None else [])]
+
+
+def _unanswered(program: Program) -> list[Any]:
+    return [id for each in _processes(program) for ids in each.unanswered.values() for id in ids]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process has no other parent after the death of its own")

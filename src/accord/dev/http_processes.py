@@ -40,6 +40,8 @@ class HTTPProcess:
         self.requests[request] = None
         if request.exchange is not None and request.target in self.unanswered:
             self.unanswered[request.target].add(request.exchange.id)
+        if request.cancelled_id is not None:
+            self.answer(request.target, request.cancelled_id)  # nothing else answers it
 
     def finish(self, request: ProxiedRequest) -> None:
         """Note that a request has ended, or has moved to another process."""

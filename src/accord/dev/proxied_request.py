@@ -10,9 +10,9 @@ from msgspec import UNSET, Raw
 
 from accord.dev.exchange import Exchange
 from accord.dev.http_upstream import UpstreamLost, UpstreamRefused
-from accord.dev.rewriting import with_id
+from accord.dev.rewriting import members, with_id
 from accord.messages import envelope
-from accord.messages.base import JSONObject
+from accord.messages.base import JSONObject, RequestId
 from accord.messages.envelope import MalformedMessage
 from accord.messages.meta import PROTOCOL_VERSION
 from accord.transport.asgi.request import Receive, Scope
@@ -33,6 +33,8 @@ class ProxiedRequest:
         self.exchange: Exchange | None = None
         """The JSON-RPC request in the body."""
         self.notification: str | None = None
+        self.cancelled_id: RequestId | None = None
+        """The id of the request that the body cancels."""
         self.is_answer: bool = False
         """Whether the body answers a question of a process."""
         self.answer: bytes = b""
@@ -69,6 +71,8 @@ class ProxiedRequest:
             self.is_answer = True
         elif incoming.id is UNSET or incoming.id is None:
             self.notification = incoming.method
+            if incoming.method == "notifications/cancelled":
+                self.cancelled_id = _request_id(members(incoming.params))
         else:
             params = incoming.params if incoming.params is not UNSET else Raw(b"{}")
             per_request = PROTOCOL_VERSION.encode() in self.body
@@ -106,6 +110,11 @@ class ProxiedRequest:
     def resume(self) -> None:
         """Note that the stream has moved, and may be stopped again."""
         self.stopped = asyncio.get_running_loop().create_future()
+
+
+def _request_id(params: JSONObject) -> RequestId | None:
+    id = params.get("requestId")
+    return id if isinstance(id, str | int) else None
 
 
 async def wait_disconnect(receive: Receive) -> None:
