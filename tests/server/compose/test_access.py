@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 
@@ -877,7 +878,14 @@ class Normalizing(Provider):
         return Provided(Resource(uri=uri, name=uri), lambda: path)
 
 
-@pytest.mark.parametrize("uri", ["docs://m/a/../private/plan", "docs://m/a/x/%2e%2e/../private/plan"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "docs://m/a/../private/plan",
+        "docs://m/a/x/%2e%2e/../private/plan",
+        "docs://m/a/../private/..\\/../plan",  # a backslash is a character of the name
+    ],
+)
 async def test_a_rule_outside_covers_what_a_mounted_provider_finds_below_its_root(uri: str) -> None:
     rules = RequireScopes({"docs://m/a/private/*": {"admin"}})
     inner, middle, outer = Server("inner"), Server("middle"), Server("outer", auth=WHO, middleware=[rules])
@@ -887,6 +895,24 @@ async def test_a_rule_outside_covers_what_a_mounted_provider_finds_below_its_roo
     async with over_http(outer) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
         assert (await ann.read_resource("docs://m/a/private/plan")).contents
         assert (await eve.read_resource("docs://m/a/open/plan")).contents
+        with pytest.raises(ResourceNotFound):
+            await eve.read_resource(uri)
+
+
+class Forwarding(Provider):
+    """Reads the path of a URL that is relative to another."""
+
+    async def resource(self, uri: str) -> Provided | None:
+        path = urljoin("http://api.example/", uri.replace("docs://", "/"))
+        return Provided(Resource(uri=uri, name=uri), lambda: path)
+
+
+async def test_a_rule_covers_what_a_url_with_an_empty_segment_is_for_a_web_server() -> None:
+    server = Server("docs", auth=WHO, middleware=[RequireScopes({"docs://private/*": {"admin"}})])
+    server.add_provider(Forwarding())
+    uri = "docs://a/../private//../plan"
+    async with over_http(server) as url, client_of(url, "ann") as ann, client_of(url, "eve") as eve:
+        assert (await ann.read_resource(uri)).contents[0].text == "http://api.example/private/plan"
         with pytest.raises(ResourceNotFound):
             await eve.read_resource(uri)
 
@@ -902,6 +928,24 @@ async def test_a_uri_with_too_many_readings_is_hidden_where_there_are_rules() ->
                 continue
             with pytest.raises(ResourceNotFound):
                 await eve.read_resource(MANY_READINGS)
+
+
+async def test_a_provider_has_no_uri_with_too_many_readings_where_there_are_rules() -> None:
+    """Rules are compared with the first of them only."""
+    server = Server("docs", auth=WHO, middleware=[RequireScopes({"docs://private/*": {"admin"}})])
+    server.add_provider(WithoutParameters())
+    async with over_http(server) as url, client_of(url, "eve") as eve:
+        assert (await eve.read_resource("docs://open/;v=1/plan")).contents
+        with pytest.raises(ResourceNotFound):
+            await eve.read_resource(f"docs://A/b/c/d/e/f/g/h{'/..' * 8}/%25252561/..;/private/plan")
+
+
+class WithoutParameters(Provider):
+    """Reads a path without the parameters of its segments."""
+
+    async def resource(self, uri: str) -> Provided | None:
+        path = normpath(re.sub(";[^/]*", "", uri.replace("docs://", "/")))
+        return Provided(Resource(uri=uri, name=uri), lambda: path)
 
 
 async def test_a_provider_that_completes_everything_does_not_distinguish_a_hidden_template_from_a_missing_one() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from sys import getsizeof
 from typing import Any
@@ -153,21 +153,31 @@ def _parse_variants(uri: str, whole: bool) -> Iterator[str]:
 def resolved(path: str) -> Iterator[str]:
     """Yield a path without empty segments, `.` and `..`; with the host as a segment and without. A handler may begin at
     any of the segments before the first `..`, as that of a mounted server does, and may go no further up than that.
+
+    For file systems of POSIX, a backslash is a character of a name; for URLs (RFC 3986, 5.2.4), `..` removes an empty
+    segment too.
     """
     head = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?://)?", path)
     start = head[0] if head else ""
-    segments = re.split(r"[/\\]", path[len(start) :])
+    separators = (r"[/\\]", "/") if "\\" in path and ".." in path else (r"[/\\]",)
+    for separator in separators:
+        segments = re.split(separator, path[len(start) :])
+        for removed in ({"", "."}, {"."}) if {"", ".."} <= {*segments} else ({"", "."},):
+            yield from _resolved(start, segments, removed)
+
+
+def _resolved(start: str, segments: Sequence[str], removed: Collection[str]) -> Iterator[str]:
     before = segments.index("..") if ".." in segments else 0
     for root in range(min(max(before, 1), _ROOTS) + 1):
-        path_segments = segments[: min(root, 1)]
-        top = len(path_segments) + sum(segment not in ("", ".") for segment in segments[1:root])
+        path_segments = list(segments[: min(root, 1)])
+        top = len(path_segments) + sum(segment not in removed for segment in segments[1:root])
         for segment in segments[len(path_segments) :]:
             if segment == "..":
                 del path_segments[max(len(path_segments) - 1, top) :]
-            elif segment not in ("", "."):
+            elif segment not in removed:
                 path_segments.append(segment)
-        path = start + "/".join(path_segments)
-        yield path
+        path_segments[1:] = filter(None, path_segments[1:])
+        yield start + "/".join(path_segments)
         # file systems may ignore case, and trailing dots and blanks
         yield start + "/".join(segment.rstrip(". \t") for segment in path_segments).casefold()
 

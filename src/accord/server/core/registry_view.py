@@ -193,9 +193,9 @@ class RegistryView:
 
     @cached_property
     def may_hide_uris(self) -> bool:
-        """Whether the URI of a registration may be hidden from some client."""
+        """Whether the URI of a registration, or of a provider's resource, may be hidden from some client."""
         registrations = (*self.resources.values(), *(registration for _, registration in self.templates.values()))
-        return self.has_visibility_rules or any(each.metadata.scopes or each.template_guards for each in registrations)
+        return self.has_rules or any(each.metadata.scopes or each.template_guards for each in registrations)
 
     @cached_property
     def _hidden_uris(self) -> frozenset[str]:
