@@ -654,6 +654,16 @@ async def test_a_call_to_a_server_that_is_gone_names_it(tmp_path: Path, state: P
             await host.call_tool("shop_price", {"item": "tea"})
 
 
+async def test_long_arguments_are_not_redacted_to_be_stored(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a megabyte, that could take a second in which the host does nothing else."""
+    redacted = list[int]()
+    monkeypatch.setattr("accord.host.calls.redact", lambda value: redacted.append(len(value["item"])) or value)
+    async with Host({"shop": shop()}, approve=Person(), state=state) as host:
+        for length in (3, 1_000_000):
+            await host.call_tool("shop_price", {"item": "t" * length})
+    assert redacted == [3]
+
+
 async def test_what_the_user_approved_is_stored_for_the_next_time(state: Path) -> None:
     async with Host({"shop": shop()}, approve=Person(), state=state) as host:
         await host.call_tool("shop_price", {"item": "tea"})

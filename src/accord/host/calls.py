@@ -31,7 +31,7 @@ from accord.host.hosted_server import HostedServer, SampledTokens
 from accord.host.policy.call import ProposedCall
 from accord.host.policy.policy import Policy, Verdict
 from accord.host.prompts import CallPrompt, effect_of
-from accord.host.state import HostState
+from accord.host.state import MAX_ARGUMENTS, HostState
 from accord.messages.base import JSONObject
 from accord.messages.content import TextContent
 from accord.redaction import redact
@@ -292,8 +292,9 @@ class Calls:
     async def _remember(self, call: HostCall, answer: PromptAnswer) -> None:
         """Store the arguments of an approved call, and the grant that came with it."""
         server = call.server.configured
-        arguments = msgspec.json.encode(await asyncio.to_thread(redact, call.arguments))
-        await self._state.set_last_arguments(call.principal, server.key, call.tool.definition.name, arguments)
+        if len(call.encoded) <= MAX_ARGUMENTS:  # to redact a megabyte could take seconds
+            arguments = msgspec.json.encode(await asyncio.to_thread(redact, call.arguments))
+            await self._state.set_last_arguments(call.principal, server.key, call.tool.definition.name, arguments)
         if answer.grant is None:
             return
         now = time.time()

@@ -26,8 +26,8 @@ _TABLES = (
     """CREATE TABLE approved_calls (principal TEXT, server TEXT, tool TEXT, arguments BLOB NOT NULL,
     PRIMARY KEY (principal, server, tool)) WITHOUT ROWID""",
 )
-_MAX_ARGUMENTS = 100_000
-"""Bytes up to which the arguments of the last approved call are stored."""
+MAX_ARGUMENTS = 100_000
+"""Bytes up to which the arguments of the last approved call are to be stored."""
 
 Record = TypeVar("Record")
 
@@ -137,9 +137,8 @@ class HostState:
 
     async def set_last_arguments(self, principal: str, server: str, tool: str, arguments: bytes) -> None:
         """Store the arguments of an approved call, to show the difference at the next one."""
-        if len(arguments) <= _MAX_ARGUMENTS:
-            statement = "INSERT OR REPLACE INTO approved_calls VALUES (?, ?, ?, ?)"
-            await self._execute(statement, principal, server, tool, arguments)
+        statement = "INSERT OR REPLACE INTO approved_calls VALUES (?, ?, ?, ?)"
+        await self._execute(statement, principal, server, tool, arguments)
 
     async def _execute(self, statement: str, *parameters: object) -> None:
         await self._thread.run(lambda db: db.execute(statement, parameters))
