@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from accord import Context, Limits, StoreError, TaskLimits
+from accord import Context, Limits, Server, StoreError, TaskLimits
 from accord.server.tasks import notifier
 from accord.server.tasks.notifier import subscription_key
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
+from accord.transport import memory
 
 from tests.server.raw import RawPeer, raw_peer
-from tests.server.tasks.test_calls import DECLARED, EXTENSION, Desk, Name
+from tests.server.tasks.test_calls import CORE, DECLARED, EXTENSION, Desk, Name
 from tests.waiting import turns, until
 
 
@@ -297,3 +298,62 @@ async def test_the_ends_of_tasks_wait_in_the_store_for_a_client_that_does_not_re
 async def test_an_end_that_cannot_be_read_at_once_is_read_again(tmp_path: Path) -> None:
     _, states, ids = await ends_of_unread_tasks(tmp_path, failures=2)
     assert {each["taskId"] for each in states if each["status"] == "completed"} == set(ids)
+
+
+async def unread(server: Server, revision: str) -> tuple[RawPeer, asyncio.Task[None]]:
+    """Return a peer of a server, and the task that serves it."""
+    ours, theirs = memory.pair(server.limits)
+    peer = RawPeer(ours)
+    serving = asyncio.get_running_loop().create_task(server.serve(theirs))
+    await peer.open(revision)
+    return peer, serving
+
+
+async def test_resource_updates_do_not_push_out_the_end_of_a_task() -> None:
+    desk = Desk(Limits(subscriptions=10, pending_bytes=1_000))
+    desk.server.resource("test://items/{n}")(lambda n: n)
+    peer, serving = await unread(desk.server, EXTENSION)
+    id = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"]
+    wanted = {"taskIds": [id], "resourceSubscriptions": ["test://items/"]}
+    peer.send("subscriptions/listen", {"notifications": wanted, **DECLARED})
+    assert (await peer.hear())["params"]["notifications"] == wanted
+    runner = desk.server.task_service.runner(desk.server.limits)  # type: ignore[union-attr]
+    for first in (0, 100):
+        for number in range(first, first + 100):
+            desk.server.resource_updated(f"test://items/{number}")
+        await turns(5)
+        desk.let_on.set()
+        await until(lambda: not runner.tasks)
+    while (message := await peer.hear(10))["method"] != "notifications/tasks":
+        pass
+    assert message["params"]["status"] == "completed"
+    await peer.transport.close()
+    await serving
+
+
+async def test_a_session_that_does_not_read_is_owed_the_last_state_of_a_task() -> None:
+    """2025-11-25."""
+    server, changes = Server("desk", limits=Limits(pending_bytes=1_000)), asyncio.Queue[str]()
+
+    @server.tool(task=True)
+    async def report(ctx: Context) -> str:
+        while (change := await changes.get()) != "end":
+            ctx.status(change)
+        return "ended"
+
+    peer, serving = await unread(server, CORE)
+    id = (await peer.ask("tools/call", {"name": "report", "task": {}}))["result"]["task"]["taskId"]
+    task = server.task_service.runner(server.limits).tasks[id]  # type: ignore[union-attr]
+    for number in range(100):
+        changes.put_nowait(f"{number} {'x' * 900}")
+        await until(lambda number=number: (task.record.message or "").startswith(f"{number} "))  # type: ignore[misc]
+        task._table._notifier._after_interval(task)  # type: ignore[attr-defined]  # as 50 ms later
+    changes.put_nowait("end")
+    await until(task.ended.done)
+    states = [(await peer.hear(10))["params"]]
+    while states[-1]["status"] == "working":
+        states.append((await peer.hear(10))["params"])
+    assert states[-1]["status"] == "completed"
+    assert len(states) < 10
+    await peer.transport.close()
+    await serving

@@ -10,10 +10,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
+from accord.errors import NotSupported
 from accord.messages import codec
 from accord.messages.meta import SUBSCRIPTION_ID
 from accord.session.states import Phase
@@ -78,13 +80,15 @@ class NotificationQueue:
         self._enqueue((subscriber, method, key), load)
 
     def _send(self, subscriber: Subscriber, method: str, params: bytes) -> None:
-        self.channel.notify(method, subscriber.tagged(params), rules=subscriber.rules)
+        with suppress(NotSupported):  # the session was opened again meanwhile, in another revision
+            self.channel.notify(method, subscriber.tagged(params), rules=subscriber.rules)
         self._sent += _ENVELOPE + len(params)
 
     def _enqueue(self, notification: QueuedNotification, load: LoadParams | None = None) -> None:
         self._queue[notification] = load
         if len(self._queue) > self._limits.subscriptions:
-            self._queue.popitem(last=False)
+            # not one that is loaded later: there are few, and the end of a task comes once
+            del self._queue[next((each for each, later in self._queue.items() if later is None), notification)]
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("accord: a client does not read its messages: the oldest change notifications are dropped")

@@ -140,6 +140,10 @@ class SubscriptionIndex:
             self._remove_uri(client, uri)
         client.restart()
 
+    def session(self, peer: Peer) -> Subscriber | None:
+        """Return the session of a client, or None if it has disconnected."""
+        return self._clients.get(peer)
+
     def uris(self, peer: Peer) -> list[str]:
         """Return the resources that the session of a client subscribes to."""
         return list(self._clients[peer].uris)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accord.errors import AccordError
 from accord.messages import codec
 from accord.messages.revision import RULES
 from accord.redaction import describe_redacted
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("accord.server")
 
-_METHOD = "notifications/tasks"
+_METHOD, _CORE_METHOD = "notifications/tasks", "notifications/tasks/status"
 
 _NOTIFY_SECONDS = 0.05
 """The shortest interval between two notifications about one task, but for its end."""
@@ -71,6 +69,17 @@ def is_missed(record: TaskRecord, state: ComparableState) -> bool:
     had this state.
     """
     return record.ended or comparable_state(record) != state
+
+
+def _method(record: TaskRecord) -> str:
+    """Return the method of the notifications about a task."""
+    rules = RULES.get(record.revision)  # a record that cannot be read has none
+    return _CORE_METHOD if rules is not None and rules.requested_tasks else _METHOD
+
+
+def _params(record: TaskRecord) -> bytes:
+    """Return the params of a notification with the state of a task."""
+    return codec.encode(core_task(record) if _method(record) == _CORE_METHOD else detailed_task(record))
 
 
 class _Watched(msgspec.Struct):
@@ -130,10 +139,12 @@ class TaskNotifier:
     def _notify(self, task: RunningTask) -> None:
         if not task.is_core:
             self._notify_subscribers(task.record)
-            return
-        with suppress(AccordError):  # a client that has disconnected
-            rules = RULES[task.record.revision]
-            task.call.peer.channel.notify("notifications/tasks/status", core_task(task.record), rules=rules)
+        elif (session := self._session(task)) is not None:
+            self.notify(session, task.record)
+
+    def _session(self, task: RunningTask) -> Subscriber | None:
+        index = self._change_bus.indexes.get(self._loop)
+        return None if index is None else index.session(task.call.peer)
 
     def _subscribers(self, id: str) -> list[Subscriber]:
         index = self._change_bus.indexes.get(self._loop)
@@ -145,22 +156,22 @@ class TaskNotifier:
             if subscriber.queue.principal != record.owner:
                 continue
             if subscriber.queue.is_waiting:
-                self._notify_later(subscriber, record.id)
+                self._notify_later(subscriber, record)
                 continue
-            params = params or codec.encode(detailed_task(record))
+            params = params or _params(record)
             subscriber.notify(_METHOD, params)
 
     def notify(self, subscriber: Subscriber, record: TaskRecord) -> None:
         """Send the state of a task to one subscriber."""
         if subscriber.queue.is_waiting:
-            self._notify_later(subscriber, record.id)
+            self._notify_later(subscriber, record)
         else:
-            subscriber.notify(_METHOD, codec.encode(detailed_task(record)))
+            subscriber.notify(_method(record), _params(record))
 
-    def _notify_later(self, subscriber: Subscriber, id: str) -> None:
+    def _notify_later(self, subscriber: Subscriber, record: TaskRecord) -> None:
         """Queue the id of a task alone: its states may be large, and only the last one matters."""
-        load = partial(self._load_params, subscriber, id)
-        subscriber.queue.send_later(subscriber, _METHOD, id.encode(), load)
+        load = partial(self._load_params, subscriber, record.id)
+        subscriber.queue.send_later(subscriber, _method(record), record.id.encode(), load)
 
     async def _load_params(self, subscriber: Subscriber, id: str) -> bytes | None:
         """Return the state of a task, for a client that reads again. Its end must not be lost, so after an error of the
@@ -170,7 +181,7 @@ class TaskNotifier:
             try:
                 async with self._reads.slot(subscriber.queue.peer.account):
                     record = await self._load(id)
-                    return None if record is None else codec.encode(detailed_task(record))
+                    return None if record is None else _params(record)
             except Exception as error:  # of any store
                 log.error("accord: a subscribed task cannot be read: %s", describe_redacted(error))
                 await asyncio.sleep(_LOOK_SECONDS)
