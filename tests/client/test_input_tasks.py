@@ -206,7 +206,7 @@ async def test_a_task_is_dropped_after_its_ttl_and_its_handler_ends() -> None:
 
 async def test_the_ttl_of_a_task_is_limited_also_when_the_server_requests_none() -> None:
     async with asking(User(), limits=Limits(tasks=TaskLimits(ttl_seconds=7))) as (server, _):
-        for requested in ({"ttl": 1_000_000}, {}, {"ttl": None}):
+        for requested in ({"ttl": 1_000_000}, {"ttl": 10**400}, {}, {"ttl": None}):
             assert (await created(server, **requested))["ttl"] == 7_000
 
 

@@ -37,6 +37,7 @@ from accord.messages.tasks import (
     poll_interval,
     result_with_meta,
     timestamp,
+    to_seconds,
 )
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
@@ -120,7 +121,7 @@ class InputTasks:
         running = sum(not task.ended.is_set() for task in self._tasks.values())
         _check(running, self._limits.requests_in_flight, "running tasks", "Limits.requests_in_flight")
         _check(len(self._tasks), limits.tasks_per_principal, "tasks", "TaskLimits.tasks_per_principal")
-        requested = _DEFAULT_TTL_SECONDS if metadata.ttl is None else metadata.ttl / 1_000
+        requested = _DEFAULT_TTL_SECONDS if metadata.ttl is None else to_seconds(metadata.ttl)
         task = InputTask(min(requested, limits.ttl_seconds))
         self._tasks[task.id] = task
         task.handler = self._loop.create_task(self._run(task, answer))

@@ -32,7 +32,7 @@ from accord.messages.bounds import Name
 from accord.messages.envelope import ErrorObject
 from accord.messages.meta import EmptyResult, Params, Result
 from accord.messages.task_extension import TaskIdParams, UpdateTaskParams
-from accord.messages.tasks import TERMINAL_STATUSES, TaskParams
+from accord.messages.tasks import TERMINAL_STATUSES, TaskParams, to_seconds
 from accord.session.session import Session
 
 if TYPE_CHECKING:
@@ -301,5 +301,5 @@ async def _try_cancel(handle: TaskHandle) -> None:
 def _state(task: _RawTask) -> TaskState:
     ttl = task.ttl if task.ttl_ms is None else task.ttl_ms
     poll = task.poll_interval if task.poll_interval_ms is None else task.poll_interval_ms
-    seconds = [None if each is None else each / 1_000 for each in (ttl, poll)]
+    seconds = [None if each is None else to_seconds(each) for each in (ttl, poll)]
     return TaskState(task.task_id, task.status, task.status_message, *seconds)

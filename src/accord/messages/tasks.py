@@ -115,6 +115,14 @@ def poll_interval(age: float, longest: float) -> int:
     return round(min(longest, max(_SHORTEST_POLL_SECONDS, age)) * 1_000)
 
 
+def to_seconds(milliseconds: int) -> float:
+    """Return milliseconds as seconds: an integer that no float can hold is infinite."""
+    try:
+        return milliseconds / 1_000
+    except OverflowError:
+        return float("inf") if milliseconds > 0 else float("-inf")
+
+
 def timestamp(seconds: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord import Accepted, Client, Context, Server, StoreError, ToolAnnotations
+from accord import Accepted, APIKeys, Client, Context, Principal, Server, StoreError, ToolAnnotations
 from accord.errors import InternalError
 from accord.store.tasks import TaskInput
 from accord.stores import SQLiteTasks, TaskRecord
@@ -282,3 +282,30 @@ async def test_tasks_are_not_adopted_by_a_server_that_is_closing(tmp_path: Path)
     async with Client(next_server, revisions=["2026-07-28"]) as client:
         assert (await client.task("a").result()).text == "worked a"
     assert ran == ["a"]
+
+
+async def test_a_list_has_the_states_of_tasks_that_have_ended(tmp_path: Path) -> None:
+    """2025-11-25: of tasks whose process has ended, and of those whose end is not stored yet."""
+    store, ann = FullDisk(tmp_path / "tasks.db"), Principal("ann")
+    store.failures = 0
+    server = Server("desk", tasks=store, auth=APIKeys({"ann-key": ann}))
+
+    @server.tool(task=True)
+    async def quick() -> None:
+        store.failures = 1_000
+
+    async with raw_peer(server, "2025-11-25", principal=ann) as peer:
+        fields: dict[str, Any] = {"owner": "ann", "account": "ann", "revision": "2025-11-25"}
+        await peer.ask("tasks/list")
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await leave(tmp_path / "tasks.db", record("gone", "unsafe", **fields))
+        runner._adopted = float("-inf")  # as a second later
+        (listed,) = (await peer.ask("tasks/list"))["result"]["tasks"]
+        assert (listed["taskId"], listed["status"]) == ("gone", "failed")
+        peer.send("tools/call", {"name": "quick", "task": {}})
+        await until(lambda: runner._unstored)
+        listing = peer.send("tasks/list")
+        while (answer := await peer.hear()).get("id") != listing:
+            pass
+        assert {each["status"] for each in answer["result"]["tasks"]} == {"failed", "completed"}
+        store.failures = 0

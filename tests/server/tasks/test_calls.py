@@ -368,3 +368,9 @@ async def test_the_result_of_a_call_that_became_a_task_names_the_server() -> Non
         created = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]
         assert created["resultType"] == "task"
         assert created["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "desk"
+
+
+async def test_a_ttl_that_no_float_can_hold_is_limited() -> None:
+    async with raw_peer(Desk().server, CORE) as peer:
+        made = await peer.ask("tools/call", {"name": "work", "task": {"ttl": 10**400}})
+        assert made["result"]["task"]["ttl"] == 3_600_000

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accord import (
+    Client,
     Context,
     HTTPLimits,
     Limits,
@@ -23,6 +24,7 @@ from accord import (
     ToolAnnotations,
 )
 from accord.server.tasks import methods
+from accord.server.tasks.runner import _Step
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
 from tests.server.http.http_clients import Direct, Modern, text
@@ -300,6 +302,7 @@ async def test_answers_without_a_question_do_not_wait_for_a_store_that_is_full(t
         runner = here.server.task_service.runner(limits)  # type: ignore[union-attr]
         assert set(runner._unsaved.get(id, ())) <= {key}
         store.is_full = False
+        await until(lambda: not runner.tasks)
         assert (await poll(runs, {"taskId": id, **DECLARED}))["result"]["content"][0]["text"] == "Hello, Zoe"
 
 
@@ -533,3 +536,65 @@ async def test_a_handler_that_does_not_end_leaves_no_lock_behind(tmp_path: Path)
         await peer.ask("tools/call", {"name": "work", **DECLARED})
     await until(lambda: not list(tmp_path.glob("*-runner-*")))
     goes_on.set()
+
+
+async def test_an_answer_of_a_session_is_stored_again_after_the_store_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """2025-11-25: the user is asked once, and the handler learns of no failure."""
+    monkeypatch.setattr(methods, "_AGAIN_SECONDS", 0.01)
+    store, asked = SlowStore(), 0
+
+    def answer(_: Any) -> dict[str, str]:
+        nonlocal asked
+        asked += 1
+        store.failures = 2
+        return {"name": "Zoe"}
+
+    async with Client(Desk(Limits(), store).server, revisions=[CORE], elicitation=answer) as client:
+        task = await client.start_tool("ask")
+        assert (await task.result()).text == "Hello, Zoe"
+        assert asked == 1
+
+
+async def test_an_answer_from_another_process_that_has_room_once_is_stored(tmp_path: Path) -> None:
+    limits = Limits(tasks=TaskLimits(kept_bytes=100_000, polls_per_second=1e6))
+    here, there = (Desk(limits, SQLiteTasks(tmp_path / "tasks.db", limits)) for _ in range(2))
+    async with raw_peer(here.server, EXTENSION) as runs, raw_peer(there.server, EXTENSION) as answers:
+        id = (await runs.ask("tools/call", {"name": "ask", **DECLARED}))["result"]["taskId"]
+        given = {key: {"action": "accept", "content": {"name": "Z" * 60_000}} for key in await question_of(runs, id)}
+        await answers.ask("tasks/update", {"taskId": id, "inputResponses": given, **DECLARED})
+        runner = here.server.task_service.runner(limits)  # type: ignore[union-attr]
+        await until(lambda: not runner.tasks)
+        state = await poll(runs, {"taskId": id, **DECLARED})
+        assert len(state["result"]["content"][0]["text"]) == len("Hello, ") + 60_000
+
+
+async def test_answers_that_nobody_has_asked_for_are_not_stored() -> None:
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    async with raw_peer(desk.server, EXTENSION) as peer:
+        id = (await peer.ask("tools/call", {"name": "work", **DECLARED}))["result"]["taskId"]
+        await until(lambda: store.saves)
+        params = {"taskId": id, "inputResponses": {"unknown": {"action": "decline"}}, **DECLARED}
+        store.is_open.clear()
+        assert "result" in await peer.ask("tasks/update", params)
+        store.is_open.set()
+
+
+async def test_a_step_that_fails_pauses_for_longer_each_time() -> None:
+    ran: list[float] = []
+    now = 0.0
+
+    async def work() -> None:
+        ran.append(now)
+        if now < 60:
+            raise StoreError("the disk is full")
+
+    step = _Step(work)
+    while now < 70:
+        await step.run(now)
+        now += 0.25
+    assert ran[:5] == [0, 0.5, 1.5, 3.5, 5.5]
+    assert len([each for each in ran if each < 60]) < 35
+    assert len([each for each in ran if each > 65]) == 19

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from accord.errors import (
     MethodNotFound,
     NotConnected,
     StoreError,
+    StoreFull,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -52,11 +54,18 @@ from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 from accord.store.tasks import TaskInput, TaskRecord
 
+log: logging.Logger = logging.getLogger("accord.server")
+
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
 
+_AGAIN_SECONDS = 1.0
+"""The interval at which an answer is stored again after an error of the store."""
+
 _READS = 4
 """Limit of the requests that read tasks of the store at once: a task may have a large result. Clients take turns."""
+
+T = TypeVar("T")
 
 RequestHandler = Callable[[PendingRequest, Peer], Coroutine[Any, Any, Any]]
 
@@ -151,9 +160,7 @@ class TaskMethods:
         if not peer.channel.session.local_info.declares("tasks.list"):
             raise MethodNotFound("tasks/list needs authentication on this server")
         cursor, most = last_id(codec.decode_params(PaginatedParams, pending.params).cursor), self._limits.page_size
-        await self._open()
-        async with self._reads.slot(peer.account):
-            records = await self._runner.store.page(peer.principal, cursor, most + 1)
+        records = await self._read(peer, self._runner.page(peer.principal, cursor, most + 1))
         shown = [each for each in records[:most] if self._is_visible(each, pending, peer)]
         return ListTasksResult(
             tasks=[core_task(each) for each in shown], next_cursor=records[most - 1].id if len(records) > most else None
@@ -191,7 +198,7 @@ class TaskMethods:
         read this one. Raises `InternalError`.
         """
         for id, state in tasks:
-            record = await self._load(id, peer)
+            record = await self._read(peer, self._runner.load(id))
             if record is not None and is_missed(record, state):
                 self._runner.notify(subscriber, record)
                 del record  # while it waits
@@ -199,25 +206,20 @@ class TaskMethods:
 
     # --- looking up --------------------------------------------------------------------------------------------
 
-    async def _open(self) -> None:
-        try:
-            await self._runner.open()
-        except AccordError as error:
-            raise InternalError(f"the tasks cannot be read: {error}") from error
-
     async def _find(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
         """Return a task of this client. Raises `InvalidParams`: the task of another client is as unknown as one that
         does not exist.
         """
-        record = await self._load(id, peer)
+        record = await self._read(peer, self._runner.load(id))
         if record is None or not self._is_visible(record, pending, peer):
             raise InvalidParams(UNKNOWN_TASK)
         return record
 
-    async def _load(self, id: str, peer: Peer) -> TaskRecord | None:
+    async def _read(self, peer: Peer, read: Coroutine[Any, Any, T]) -> T:
+        """Return what `read` returns, in the turn of the client. Raises `InternalError`."""
         try:
             async with self._reads.slot(peer.account):
-                return await self._runner.load(id)
+                return await read
         except AccordError as error:
             raise InternalError(f"the tasks cannot be read: {error}") from error
 
@@ -307,7 +309,7 @@ class QuestionSender:
         try:
             params = checked_params(question, task.call.pending, self._peer)
             raw, _ = await request_answer(question, params, self._pending, self._peer, self._seconds)
-            await task.receive_answers({key: raw})
+            await self._receive(key, open, raw)
         except (asyncio.CancelledError, ConnectionLost, NotConnected) as error:  # a later request asks again
             open.is_sent, self._is_lost = False, True
             if task.asks is not None:
@@ -317,3 +319,17 @@ class QuestionSender:
         except AccordError as error:  # the handler learns why it gets no answer
             if not open.answer.done():
                 open.answer.set_exception(error)
+
+    async def _receive(self, key: str, open: TaskQuestion, answer: bytes) -> None:
+        """Give the task an answer, also after errors of the store: the user would have to answer again. Raises
+        `StoreFull`, and `InvalidParams` for an answer that does not fit.
+        """
+        while not open.answer.done():
+            try:
+                await self._task.receive_answers({key: answer})
+                break
+            except StoreFull:
+                raise
+            except StoreError as error:
+                log.error("accord: an answer for a task cannot be stored yet: %s", error)
+                await asyncio.sleep(_AGAIN_SECONDS)

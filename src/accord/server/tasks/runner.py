@@ -34,6 +34,9 @@ log: logging.Logger = logging.getLogger("accord.server")
 _TURN_SECONDS = 0.25
 """The interval at which changes are stored, and inputs from other processes are taken."""
 
+_LONGEST_PAUSE = 2.0
+"""The longest time that a step of the turns pauses after failures."""
+
 _ADOPT_SECONDS = 1.0
 """The shortest interval between two searches for tasks of processes that have ended."""
 
@@ -50,6 +53,27 @@ class TaskServer(LivingServer, Protocol):
 
 Recover = Callable[[TaskRecord], "tuple[HandlerCall, Work] | None"]
 """Returns what runs the handler of an adopted task again; None if it must not run again."""
+
+
+class _Step:
+    """A step of each turn. After a failure it pauses, each time for longer: the store may be broken for hours."""
+
+    def __init__(self, run: Callable[[], Awaitable[None]]) -> None:
+        self._run = run
+        self._pause = _TURN_SECONDS
+        self._next = float("-inf")
+
+    async def run(self, now: float) -> None:
+        """Run the step, unless it pauses. Logs any error."""
+        if now < self._next:
+            return
+        try:
+            await self._run()
+            self._pause = _TURN_SECONDS
+        except Exception as error:  # of any store: a later turn tries again
+            log.error("accord: the states of tasks cannot be stored: %s", describe_redacted(error))
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._next = now + self._pause
 
 
 class TaskRunner:
@@ -253,37 +277,43 @@ class TaskRunner:
 
     async def _take_turns(self) -> None:
         """Store the changes, and take what other processes have received for the tasks, while there are tasks."""
+        steps = [_Step(each) for each in (self._store_ends, self._store_changes, self._take_inputs)]
         try:
             while self.tasks or self._unstored:
                 await asyncio.sleep(_TURN_SECONDS)
-                for step in (self._store_ends, self._store_changes, self._take_inputs):
-                    await self._try(step)
+                for step in steps:
+                    await step.run(self.loop.time())
         finally:
             self._turns = None
 
-    async def _try(self, step: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await step()
-        except Exception as error:  # of any store: the next turn tries again
-            log.error("accord: the states of tasks cannot be stored: %s", describe_redacted(error))
-
     async def _store_changes(self) -> None:
+        """Store the changes; one that cannot be stored delays no other."""
+        failures: list[Exception] = []
         for task in list(self._changed):
             self._changed.pop(task, None)
             if task.ending is not None:
                 continue
             try:
                 await self.store.save(task.record)
-            except Exception:
+            except Exception as error:  # of any store
                 self._changed[task] = None
-                raise
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     async def _take_inputs(self) -> None:
-        unsaved, self._unsaved = self._unsaved, {}
-        for id, answers in unsaved.items():
-            await self._receive(TaskInput(id, answers), is_last=True)
-        for input in await self.store.take(self.id):
+        """Give tasks what their clients have sent to other processes. Raises `StoreError` if answers have to wait."""
+        await self._receive_again(is_last=False)
+        inputs = await self.store.take(self.id)  # removes those that were received before, which count twice until then
+        await self._receive_again(is_last=True)
+        for input in inputs:
             await self._receive(input)
+        if self._unsaved:
+            raise StoreError("answers cannot be stored, and are tried again")
+
+    async def _receive_again(self, *, is_last: bool) -> None:
+        for id in list(self._unsaved):
+            await self._receive(TaskInput(id, self._unsaved.pop(id)), is_last=is_last)
 
     def _store_later(self, record: TaskRecord) -> None:
         self._unstored[record.id] = record
@@ -323,7 +353,6 @@ class TaskRunner:
             keys = {each.key for each in task.record.asked}  # others are ignored, and a client may send many
             asked = {key: answer for key, answer in input.answers.items() if key in keys}
             self._unsaved.setdefault(input.id, {}).update(asked)
-            log.error("accord: answers for a task cannot be stored: %s", describe_redacted(error))
 
     # --- other processes ---------------------------------------------------------------------------------------
 
@@ -343,6 +372,12 @@ class TaskRunner:
         """Return a task that runs here, or that has ended here and is not stored yet."""
         task = self.tasks.get(id)
         return self._unstored.get(id) if task is None else task.record
+
+    async def page(self, owner: str, after: str, most: int) -> list[TaskRecord]:
+        """Return tasks of an owner as `Tasks.page`, as `load` returns each. Raises `StoreError`."""
+        await self.open()
+        await self.adopt()
+        return [self._find(each.id) or each for each in await self.store.page(owner, after, most)]
 
     async def adopt(self) -> None:
         """Run again, or fail, the tasks whose processes have ended. That goes on if the caller is cancelled: no other

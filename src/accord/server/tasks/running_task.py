@@ -440,6 +440,8 @@ class RunningTask:
         later = self.record.asked[self._position :]
         early = [each for each in later if each.key in answers and each.answer is None]
         asked = [*(waiting.asked for waiting in open.values()), *early]
+        if not asked:
+            return
         release = self._table.hold(self, [answers[each.key] for each in asked])
         for each in asked:
             each.answer = answers[each.key]

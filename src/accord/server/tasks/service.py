@@ -24,7 +24,7 @@ from accord.messages.capabilities import (
 from accord.messages.methods import table
 from accord.messages.revision import RULES
 from accord.messages.task_extension import TASKS
-from accord.messages.tasks import CreateTaskResult, TaskMetadata
+from accord.messages.tasks import CreateTaskResult, TaskMetadata, to_seconds
 from accord.server.core.dispatch import Dispatcher, RawToolCall, read_tool_call
 from accord.server.core.peer import Peer
 from accord.server.core.per_loop import PerLoop
@@ -199,7 +199,7 @@ def _requested_ttl(task: Raw) -> float | None:
     ttl = codec.decode_params(TaskMetadata, task).ttl
     if ttl is not None and ttl <= 0:
         raise InvalidParams(f"task.ttl is {ttl} ms: it must be more than 0")
-    return None if ttl is None else ttl / 1_000
+    return None if ttl is None else to_seconds(ttl)
 
 
 def _new_record(sent: RawToolCall, options: Task, call: HandlerCall, ttl: float) -> TaskRecord:
