@@ -84,6 +84,19 @@ def test_a_url_that_shows_another_host_to_its_reader_has_a_note(url: str, host: 
     assert f"\nnote: the host is {host}\n" in lines(Remote(url))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_folder_is_shown_and_bound_as_the_one_where_a_link_leads(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("one")
+    target = Command((sys.executable,), cwd=str(tmp_path / "link"))
+    before = describe_target(target)
+    assert f"folder: {(tmp_path / 'one').resolve()}" in before.lines()
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("other")
+    assert describe_target(target).digest != before.digest
+
+
 def test_a_change_of_a_script_changes_the_digest(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text("one")

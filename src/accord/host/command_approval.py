@@ -151,7 +151,7 @@ def describe_target(
     further = found, tuple(sorted(references(entry))), tuple(login_places(entry or {})), applied
     if isinstance(target, Remote):
         return CommandDescription((target.url,), "", "", "", tuple(sorted(target.headers or {})), *further)
-    folder = os.path.abspath(target.cwd or os.getcwd())
+    folder = os.path.realpath(target.cwd or os.getcwd())
     program = _program(target, folder)
     words = (part for word in target.argv[1:] for part in (word, word.partition("=")[2]))
     contents = _contents([program, *(os.path.join(folder, word) for word in words)])
