@@ -114,7 +114,6 @@ class TerminalApprover:
 
 async def _ask(prompt: Prompt) -> PromptAnswer:
     with screen.prompting():
-        keyboard.discard_typed()
         try:
             return await (_ask_sampling(prompt) if isinstance(prompt, SamplingPrompt) else _ask_once(prompt))
         except PromptRefused:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -126,10 +126,11 @@ class _Permission:
         """Return whether a server may be started; ask the user at a terminal."""
         if self._start or not self._asks:
             return self._start
-        with screen.prompting():
-            keyboard.discard_typed()
+        with screen.prompting(), suppress(keyboard.PromptRefused):
+            await keyboard.discard_typed()
             show_prompt(CommandPrompt(name, lines))
             return bool(click.confirm("Start it?", default=False, err=True))
+        return False
 
 
 def _installed(host: str | None) -> list[InstalledEntryResult]:

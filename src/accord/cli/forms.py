@@ -94,6 +94,7 @@ async def choose(question: str, words: Sequence[str], default: str = "") -> str:
     choices = ", ".join(f"{click.style(word[0], underline=True)}{word[1:]}" for word in words)
     start = f" [{default}]" if default else ""
     while True:
+        await keyboard.discard_typed()  # a decision is typed after its question
         text = await keyboard.prompt(f"  {click.style(question, bold=True)} ({choices}){start}: ")
         text = text.strip().casefold() or default
         chosen = [word for word in words if text and word.startswith(text)]

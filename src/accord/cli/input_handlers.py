@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import webbrowser
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -146,7 +146,7 @@ class TerminalHandlers:
         if complete and not errors and not missing:
             return self._report_answer(params.message, form, content)
         if keyboard.is_interactive():
-            with self._question("asks you", params.message, context):
+            async with self._question("asks you", params.message, context):
                 for error in errors:
                     screen.print_prompt(f"  {red(error)}")
                 return await fill(form, answers)
@@ -156,7 +156,7 @@ class TerminalHandlers:
 
     async def _confirm_url(self, url: str, message: str, context: ClientContext | None) -> None:
         if keyboard.is_interactive() and not self._options.yes:
-            with self._question("sends you to a page", message, context):
+            async with self._question("sends you to a page", message, context):
                 await confirm_url(url, opens=self._options.open)
             return
         for line in [f"{self._server} sends you to a page: {one_line(message)}", *url_lines(url)]:
@@ -173,7 +173,7 @@ class TerminalHandlers:
                 raise self._report_decline(_MODEL, exc.message) from exc
         if not keyboard.is_interactive():
             raise self._report_decline(_MODEL, f"{_NO_TERMINAL}, --sample-with COMMAND would answer")
-        with self._question("asks your model", "", context):
+        async with self._question("asks your model", "", context):
             return await type_answer(params)
 
     # --- shared ------------------------------------------------------------------------------------------------
@@ -213,13 +213,13 @@ class TerminalHandlers:
         screen.print_line(f"declined: {self._server} asks {_excerpt(subject)} ({one_line(reason)})")
         return PromptRefused()
 
-    @contextmanager
-    def _question(self, action: str, message: str, context: ClientContext | None) -> Iterator[None]:
+    @asynccontextmanager
+    async def _question(self, action: str, message: str, context: ClientContext | None) -> AsyncIterator[None]:
         """Print a question with its server, and how to decline it."""
         info = context and context.server_info
         own_name = f" (it calls itself {one_line(info.name, 60)!r})" if info else ""
         with screen.prompting():
-            keyboard.discard_typed()
+            await keyboard.discard_typed()
             screen.print_prompt(f"\n{click.style(f'{self._server} {action}', bold=True)}{own_name}")
             if message:
                 screen.print_prompt(quoted(message))

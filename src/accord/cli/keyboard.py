@@ -1,13 +1,16 @@
 """User input, read line by line on the event loop, so that Ctrl-C and a cancelled request end the wait.
 
-The terminal edits the line. Input from before a question is discarded, because it is no answer to it.
+The terminal edits the line. Input from before a question is discarded, because it is no answer to it, and so is the
+rest of a paste, which arrives when there is room for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Literal, TypeAlias
@@ -17,6 +20,12 @@ from accord.cli.screen import screen
 DECLINE = "!"
 """Typed alone, it declines any question; so does Ctrl-D."""
 
+
+_QUIET_SECONDS = 0.1
+"""Input that follows other input sooner belongs to the same paste."""
+_MAX_DISCARD_SECONDS = 10.0
+_CUT_OFF_BYTES = 4_096
+"""The length of the lines that Linux has cut off: it drops what follows, without a word."""
 
 Complete: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Returns what the typed line becomes at Tab; None to leave the Tab in it. It may print what fits."""
@@ -59,6 +68,10 @@ async def read_line(
                 if not chunk:  # Ctrl-D: the terminal printed no end of line
                     screen.print_prompt()
                     break
+                if len(chunk) >= _CUT_OFF_BYTES:
+                    screen.print_prompt("  the terminal has cut off this line, at 4,094 bytes: type a shorter one")
+                    screen.print_prompt(prompt, nl=False)
+                    line, chunk = b"", b""
                 line += chunk
                 if complete is not None and line.endswith(b"\t"):
                     line = await _completed(prompt, line, complete)
@@ -96,12 +109,30 @@ def _tab_ends_input() -> Iterator[None]:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
 
 
-def discard_typed() -> None:
-    """Discard input that was typed before the question."""
-    if sys.platform != "win32":
-        import termios
+async def discard_typed() -> None:
+    """Discard input that was typed before the question, until no more arrives. Raises `PromptRefused` if it does not
+    end.
+    """
+    if sys.platform == "win32":
+        return
+    import termios
 
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    deadline, is_quiet = time.monotonic() + _MAX_DISCARD_SECONDS, False
+    with suppress(termios.error):  # the terminal is gone
+        while not is_quiet:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            if time.monotonic() > deadline:
+                raise PromptRefused
+            is_quiet = not await _arrives(sys.stdin.fileno())
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # the start of a line
+
+
+async def _arrives(fd: int) -> bool:
+    """Return whether a line arrives within the time of a paste."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_wait_readable(fd), _QUIET_SECONDS)
+        return True
+    return bool(select.select([fd], [], [], 0)[0])  # this process may have been slower than the paste
 
 
 async def _read_chunk(fd: int) -> bytes:
