@@ -267,3 +267,27 @@ async def test_the_commands_use_the_keyring(tmp_path: Path, monkeypatch: pytest.
         assert "logged out" in shown
         assert "the tokens could not be revoked: " in shown
         assert "there is no login" in await accord("auth", "status", file=path)
+
+
+async def test_a_clock_that_is_set_back_frees_no_lease(tmp_path: Path) -> None:
+    now = [1_000_000.0]
+    first = CredentialStore(tmp_path / "credentials.db", clock=lambda: now[0])
+    second = CredentialStore(tmp_path / "credentials.db", clock=lambda: now[0])
+    async with first, second, first.lease("desk"):
+        now[0] -= 30
+        waiting = asyncio.create_task(second.lease("desk").__aenter__())
+        await asyncio.wait([waiting], timeout=0.3)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+
+async def test_a_lease_whose_taker_is_cancelled_is_free_again(tmp_path: Path) -> None:
+    first, second = (CredentialStore(tmp_path / "credentials.db") for _ in range(2))
+    async with first, second:
+        taking = asyncio.create_task(first.lease("desk").__aenter__())
+        await asyncio.sleep(0)  # it waits for the thread of the database
+        taking.cancel()
+        await asyncio.wait([taking])
+        async with asyncio.timeout(20), second.lease("desk"):
+            pass

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from accord import AuthorizationError, Client, CredentialStore, LoginNeeded, OAuth, RequestTimeout
+from accord import AuthorizationError, Client, CredentialStore, LoginNeeded, OAuth, RequestTimeout, StoreError
 from accord.auth.credentials import login_name
 
 from tests.auth.place import Clock, Place, Timed, place, stored
@@ -43,6 +44,80 @@ async def test_a_failed_renewal_does_not_stop_a_token_that_is_valid(store: Crede
         await client.call_tool("who")
         assert at.issuer.counts["token"] == before + 2
         assert at.issuer.counts["authorization"] == 1, "the user is not asked"
+
+
+async def test_a_renewed_login_is_used_and_stored_later_if_the_disk_is_full(
+    store: CredentialStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at:
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+            await client.call_tool("who")
+            with monkeypatch.context() as full:
+                full.setattr(CredentialStore, "save", _full)
+                clock.now += 3_601
+                for _ in range(3):
+                    assert (await client.call_tool("who")).text == "alice"
+            assert "is not stored yet: the disk is full" in caplog.text
+            before = (await stored(store)).tokens.refresh_token
+            clock.now += 3_601
+            assert (await client.call_tool("who")).text == "alice"
+            assert before != (await stored(store)).tokens.refresh_token
+            with monkeypatch.context() as full:
+                full.setattr(CredentialStore, "save", _full)
+                at.issuer.expire_access_tokens()  # refused, before the client knows that it expired
+                assert (await client.call_tool("who")).text == "alice"
+                at.issuer.expire_access_tokens()
+                with pytest.raises(AuthorizationError, match="stored login: the disk is full"):
+                    await client.call_tool("who")
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:  # `close` has stored it
+            assert (await client.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1, "no refresh token was used twice"
+        assert not any(token.authorization.revoked for token in at.issuer._tokens.tokens.values())
+
+
+async def _full(*arguments: Any) -> None:
+    raise StoreError("the disk is full")
+
+
+async def test_a_user_who_logs_in_meanwhile_keeps_the_new_login(
+    store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at:
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+            await client.call_tool("who")
+            with monkeypatch.context() as full:
+                full.setattr(CredentialStore, "save", _full)
+                clock.now += 3_601
+                await client.call_tool("who")
+            found = await stored(store)
+            new = replace(found, tokens=replace(found.tokens, access_token="new"))
+            async with store:
+                await store.save(login_name(at.url), new)
+        assert await stored(store) == new
+
+
+async def test_a_store_that_fails_does_not_stop_a_token_that_is_valid(
+    store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
+        await client.call_tool("who")
+        for method in ("load", "_take_lease"):
+            with monkeypatch.context() as failing:
+                failing.setattr(CredentialStore, method, _failing)
+                clock.now += 3_580  # its last 20 s
+                for _ in range(2):
+                    assert (await client.call_tool("who")).text == "alice"
+                clock.now += 21
+                with pytest.raises(AuthorizationError, match="stored login: the disk failed"):
+                    await client.call_tool("who")
+            assert (await client.call_tool("who")).text == "alice"
+
+
+def _failing(*arguments: Any) -> None:
+    raise StoreError("the disk failed")
 
 
 @pytest.mark.parametrize("fault", ["refresh_500", "refresh_html", "refresh_redirect", "client_unknown"])

@@ -16,7 +16,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -46,6 +46,7 @@ _TABLES = (
     "CREATE TABLE leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ends REAL NOT NULL) WITHOUT ROWID",
 )
 
+_RELEASE = "DELETE FROM leases WHERE name = ? AND owner = ?"
 
 _decode_login = msgspec.json.Decoder(Login).decode
 _decode_registration = msgspec.json.Decoder(ClientRegistration).decode
@@ -234,23 +235,23 @@ class CredentialStore:
     async def lease(self, name: str) -> AsyncIterator[None]:
         """Hold the lease of a login while its tokens are renewed: only one process at a time does so."""
         owner = secrets.token_hex(8)
-        while not await self._thread.run(lambda db: self._take_lease(db, name, owner)):  # noqa: ASYNC110
-            await asyncio.sleep(_POLL_SECONDS)  # another process releases it
-        renewing = asyncio.get_running_loop().create_task(self._renew_lease(name, owner))
+        renewing: asyncio.Task[None] | None = None
         try:
+            while not await self._thread.run(lambda db: self._take_lease(db, name, owner)):  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_SECONDS)  # another process releases it
+            renewing = asyncio.get_running_loop().create_task(self._renew_lease(name, owner))
             yield
         finally:
-            renewing.cancel()
-            await asyncio.shield(
-                self._thread.run(
-                    lambda db: _execute(db, "DELETE FROM leases WHERE name = ? AND owner = ?", name, owner)
-                )
-            )
+            if renewing is not None:
+                renewing.cancel()
+            with suppress(StoreError):  # such as of a full disk: the lease then expires
+                await asyncio.shield(self._thread.run(lambda db: _execute(db, _RELEASE, name, owner)))
 
     def _take_lease(self, db: sqlite3.Connection, name: str, owner: str) -> bool:
         now = self._clock()
         row = db.execute("SELECT owner, ends FROM leases WHERE name = ?", (name,)).fetchone()
-        if row is not None and row[0] != owner and now < row[1] <= now + _LEASE_SECONDS:
+        # The clock may be set back while a lease is held, but a lease that ends in a year is none.
+        if row is not None and row[0] != owner and now < row[1] <= now + 2 * _LEASE_SECONDS:
             return False
         _execute(db, "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", name, owner, now + _LEASE_SECONDS)
         return True

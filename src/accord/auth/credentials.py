@@ -7,11 +7,13 @@ task of one process renews at a time; the others then use what it has stored.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -29,6 +31,8 @@ from accord.auth.urls import canonical_resource
 from accord.errors import AuthorizationError, LoginNeeded, OAuthError, StoreError, copy_error, visible
 from accord.transport.http.credentials import RefusedRequest
 from accord.transport.http.redaction import without_credentials
+
+log: logging.Logger = logging.getLogger("accord")
 
 _MAX_NONCES = 2
 """Limit of the nonces that a server may demand for one request."""
@@ -112,6 +116,8 @@ class GrantCredentials:
         self._nonce: str | None = None
         self._unrenewed: Login | None = None
         """A login whose renewal failed: its token is used until it expires."""
+        self._unstored: tuple[Login, Login] | None = None
+        """The stored login, and the renewed one that could not be stored in its place."""
         self._ignores_stored = False
         self._issued_at = -math.inf
         """When this object last got a token."""
@@ -159,21 +165,22 @@ class GrantCredentials:
         Raises `AuthorizationError`.
         """
         async with self._lock:
-            if self._login is None or self._must_renew(self._login, self._now()):
-                await self._load()
-            login = self._login
-            if login is not None and self._must_renew(login, self._now()):
-                await self._renew_expiring(login)
+            try:
+                await self._renew_expiring()
+            except AuthorizationError:
+                if self._login is None or not self._login.tokens.is_fresh(self._now()):
+                    raise
+                self._unrenewed = self._login
             return _NO_HEADERS if self._login is None else self._signed_headers(method, url, self._login)
 
-    async def _renew_expiring(self, login: Login) -> None:
-        """Renew tokens before they expire. A failure is no error as long as they are valid."""
-        try:
-            await self._renew(login)
-        except AuthorizationError:
-            if not login.tokens.is_fresh(self._now()):
-                raise
-            self._unrenewed = login
+    async def _renew_expiring(self) -> None:
+        """Load the login, and renew its tokens if they expire soon. Raises `AuthorizationError`, which is no error as
+        long as they are valid.
+        """
+        if self._login is None or self._must_renew(self._login, self._now()):
+            await self._load()
+        if self._login is not None and self._must_renew(self._login, self._now()):
+            await self._renew(self._login)
 
     def ignore_stored_login(self) -> None:
         """Let the first request lead to a new login, which replaces the stored one."""
@@ -181,6 +188,8 @@ class GrantCredentials:
 
     async def _load(self) -> None:
         """Read the login from the store; another process may have renewed it. Raises `AuthorizationError`."""
+        if self._unstored is not None:  # newer than the stored one
+            return
         login = None
         if not self._ignores_stored and (self._is_open or self._store.exists):
             try:
@@ -190,6 +199,16 @@ class GrantCredentials:
                 raise AuthorizationError("stored login", str(exc)) from exc
         self._use(login)
         self._is_loaded = True
+
+    async def _store_renewed(self) -> None:
+        """Store a renewed login that could not be stored before, unless the user has logged in or out meanwhile. Raises
+        `StoreError`.
+        """
+        if self._unstored is not None:
+            before, renewed = self._unstored
+            if _is_same(await self._stored(), before):
+                await self._store.save(self._name, renewed)
+            self._unstored = None
 
     async def _stored(self) -> Login | None:
         """Return the stored login, or None if there is none of this client. Raises `StoreError`."""
@@ -210,16 +229,20 @@ class GrantCredentials:
 
     async def _renew(self, login: Login) -> None:
         """Get new tokens for a login. A request that is cancelled does not stop this: the server may have replaced the
-        refresh token already.
+        refresh token already. Raises `AuthorizationError`.
         """
         self._renewal = asyncio.get_running_loop().create_task(self._renew_stored(login))
-        await asyncio.shield(self._renewal)
+        try:
+            await asyncio.shield(self._renewal)
+        except StoreError as exc:
+            raise AuthorizationError("stored login", str(exc)) from exc
 
     async def _renew_stored(self, login: Login) -> None:
         """Get new tokens in one process at a time. The others read what that one has stored."""
         async with self._store.lease(self._name):
+            await self._store_renewed()
             stored = await self._stored()
-            if stored is None or stored.tokens.access_token != login.tokens.access_token:  # deleted, or renewed
+            if not _is_same(stored, login):  # deleted, or renewed
                 self._use(stored)
                 return
             if login.tokens.refresh_token is None:
@@ -235,9 +258,13 @@ class GrantCredentials:
                     return
                 raise
             renewed = msgspec.structs.replace(login, tokens=tokens)
-            await self._store.save(self._name, renewed)
             self._issued_at, self.accepted = self._now(), False
             self._use(renewed)
+            try:
+                await self._store.save(self._name, renewed)
+            except StoreError as exc:  # the previous refresh token may end the login: this one must not be lost
+                self._unstored = login, renewed
+                log.warning("accord: the renewed login at %s is not stored yet: %s", self._shown, exc)
 
     async def _refresh(self, login: Login) -> Tokens:
         discovery = login.discovery
@@ -420,11 +447,20 @@ class GrantCredentials:
         if self._renewal is not None and not self._renewal.done():
             await asyncio.wait([self._renewal], timeout=_CLOSE_SECONDS)
             self._renewal.cancel()
+        if self._unstored is not None:
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS), self._store.lease(self._name):
+                    await self._store_renewed()
         self._is_loaded, self._login, self._headers = False, None, _NO_HEADERS
         if self._is_open:
             self._is_open = False
             await self._store.close()
         await self._http.close()
+
+
+def _is_same(stored: Login | None, login: Login) -> bool:
+    """Return whether the stored login is this one: not deleted, and not renewed or replaced."""
+    return stored is not None and stored.tokens.access_token == login.tokens.access_token
 
 
 def _options(chosen: DiscoveryOptions, previous: Login | None, preferred: list[str]) -> DiscoveryOptions:
