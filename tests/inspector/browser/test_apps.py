@@ -204,6 +204,31 @@ FLOOD = """async () => {
 }"""
 
 
+@pytest.mark.parametrize("sender", ["parent", "top"], ids=["the app", "a frame in the app"])
+async def test_an_app_that_leaves_no_time_for_the_page_is_closed(open_own_app: OpenOwnApp, sender: str) -> None:
+    """Ignored messages take time too: the user could not close an app that never stopped."""
+    page = await open_own_app()
+    await page.evaluate(NO_TIMER_RUNS)
+    await (await frame_of(page)).evaluate(MANY[sender])
+    await expect(page.locator("iframe")).to_have_count(0)
+    await expect(page.get_by_role("strong").filter(has_text="the app was closed: it sent more")).to_be_visible()
+
+
+NO_TIMER_RUNS = """() => {
+  for (let timer = setInterval(() => {}, 1000); timer > 0; timer -= 1) clearInterval(timer);
+  const now = performance.now.bind(performance);
+  performance.now = () => now() + 10_000;
+}"""
+MANY = {
+    "parent": "() => { for (let at = 0; at < 1500; at += 1) send({ method: 'ui/message' }); }",
+    "top": """() => {
+      const frame = document.createElement("iframe");
+      frame.srcdoc = "<script>for (let at = 0; at < 1500; at += 1) top.postMessage(at, '*');</script>";
+      document.body.append(frame);
+    }""",
+}
+
+
 async def test_long_messages_of_an_app_do_not_hold_up_the_page(open_own_app: OpenOwnApp) -> None:
     """The page escaped all of a message, and showed 500 characters: one app stopped it for half a minute."""
     page = await open_own_app()

@@ -19,6 +19,9 @@ const MOST_CHARACTERS = 500;
 const MOST_MESSAGES_PER_SECOND = 200;
 const MOST_CHARACTERS_PER_SECOND = 20_000_000;
 const MOST_ARGUMENTS = 200_000;
+const MOST_BETWEEN_TICKS = 1000;
+const TICK_MILLISECONDS = 500;
+const STARVED_MILLISECONDS = 5000;
 const MOST_VALUES = 500_000;
 const CHARACTERS_PER_VALUE = 40; // To copy a value takes as long as to copy so many characters.
 const MOST_RUNNING = 2;
@@ -41,6 +44,8 @@ export class AppBridge {
   /** @type {{ method: string, text: string }[]} */
   messages = [];
   #received = { count: 0, characters: 0, since: 0 };
+  /** When a timer of the page last ran, and the messages since then, also those of frames in the app. */
+  #tick = { at: performance.now(), messages: 0 };
   #wasCalled = false;
   #running = 0;
   /** Starts the next command of the app, for each that waits.
@@ -54,14 +59,17 @@ export class AppBridge {
    * @param {any} opened
    * @param {string} argumentsText
    * @param {Context} context
+   * @param {() => void} end Closes the app.
    */
-  constructor(opened, argumentsText, context) {
+  constructor(opened, argumentsText, context, end) {
+    this.end = end;
     this.opened = opened;
     this.argumentsText = argumentsText;
     this.context = context;
     this.tool = JSON.parse(opened.toolJson);
     this.onMessage = (/** @type {MessageEvent} */ event) => void this.#receive(event);
     addEventListener("message", this.onMessage);
+    this.ticks = setInterval(() => (this.#tick = { at: performance.now(), messages: 0 }), TICK_MILLISECONDS);
     this.onScheme = () => this.#send({ method: "ui/notifications/host-context-changed", params: { theme: this.#theme } });
     this.#scheme.addEventListener("change", this.onScheme);
   }
@@ -86,6 +94,7 @@ export class AppBridge {
 
   close() {
     removeEventListener("message", this.onMessage);
+    clearInterval(this.ticks);
     this.#scheme.removeEventListener("change", this.onScheme);
     this.approval?.answer(false);
     this.#frame = null;
@@ -100,6 +109,7 @@ export class AppBridge {
 
   /** @param {MessageEvent} event */
   async #receive(event) {
+    if (this.#isStarved()) return this.#stop();
     if (event.source === null || event.source !== this.#frame?.contentWindow || this.#isFlooded()) return;
     const { data } = event; // This copies all of it: not for what is too much.
     const size = sizeOf(data);
@@ -118,6 +128,22 @@ export class AppBridge {
       this.#send({ id: data.id, error: { code, message: error instanceof Error ? error.message : "failed" } });
     }
     this.context.update();
+  }
+
+  /** Returns whether the page does nothing any more but receive messages: not even those that are ignored are free. */
+  #isStarved() {
+    this.#tick.messages += 1;
+    const { at, messages } = this.#tick;
+    return messages > MOST_BETWEEN_TICKS && performance.now() - at > STARVED_MILLISECONDS && !document.hidden;
+  }
+
+  /** Closes the app at once: what it has sent already would hold up the next drawing of the page. */
+  #stop() {
+    this.#frame?.remove();
+    this.end();
+    void this.context.attempt(async () => {
+      throw new CommandError("the app was closed: it sent more messages than the page can receive", "tell its author", 0);
+    });
   }
 
   /** Returns whether the app sends more than a page can show: what is too much gets no answer. After a message that is

@@ -67,7 +67,7 @@ function open(tool, argumentsText, context) {
     context.update();
     const server = context.server.name;
     const opened = await context.send("apps/open", { server, tool });
-    const bridge = new AppBridge(opened, argumentsText, context);
+    const bridge = new AppBridge(opened, argumentsText, context, close);
     state.app = { server, tool, opened, argumentsText, bridge, blocked: [], isEnding: false };
     context.announce(`the app of ${tool} is open`);
   });
