@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from accord.cli.migrate import command
+from accord.errors import TargetError
+
 PROGRAM = "from fastmcp import FastMCP\n\nmcp = FastMCP('x')\n"
 
 
@@ -109,3 +112,22 @@ def test_a_program_that_is_nested_too_deeply_is_refused(deep: str, tmp_path: Pat
     assert done.returncode != 0
     assert "nothing was changed" in done.stderr
     assert "defect" not in done.stderr
+
+
+def test_an_edit_that_was_saved_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(PROGRAM)
+    edited = PROGRAM + "# edited\n"
+    monkeypatch.setattr("accord.cli.migrate._confirm", lambda file: file.write_text(edited) > 0)
+    with pytest.raises(TargetError, match="it changed meanwhile; nothing was written"):
+        command.callback((file,), write=False, native=False, no_start=True)
+    assert file.read_text() == edited
+
+
+def test_a_program_whose_encoding_would_rewrite_its_bytes_is_refused(tmp_path: Path) -> None:
+    """All lines became one."""
+    file = tmp_path / "server.py"
+    file.write_text(f"# coding: unicode_escape\n{PROGRAM}")
+    done = migrate("--write", file)
+    assert (done.returncode, file.read_text()) == (2, f"# coding: unicode_escape\n{PROGRAM}")
+    assert f"{file} is in unicode_escape, which would change other bytes; save it as UTF-8 first" in done.stderr

@@ -54,16 +54,20 @@ def _migrate(file: Path, *, write: bool, native: bool) -> RewriteResult:
         raise TargetError(f"{file}: its expressions or blocks are nested too deeply; nothing was changed") from exc
     _show(file, text, result)
     if result.text != text and (write or _confirm(file)):
-        replace(file, result.text.encode(encoding))
+        replace(file, result.text.encode(encoding), was=text.encode(encoding))
         click.echo(f"{file}: written", err=True)
     return result
 
 
-def replace(file: Path, content: bytes) -> None:
-    """Replace the content of a file atomically; an error leaves it unchanged. Raises `TargetError`."""
+def replace(file: Path, content: bytes, *, was: bytes) -> None:
+    """Replace the content of a file atomically; an error, or another content than before, leaves it unchanged. Raises
+    `TargetError`.
+    """
     file = file.resolve()  # a link stays a link
     temporary = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
+        if file.read_bytes() != was:
+            raise TargetError(f"{file}: it changed meanwhile; nothing was written")
         with temporary.open("xb") as out:
             shutil.copymode(file, temporary)
             out.write(content)
@@ -104,9 +108,13 @@ def read(file: Path) -> tuple[str, str]:
     try:
         with file.open("rb") as raw:
             encoding, _ = tokenize.detect_encoding(raw.readline)
-        text = file.read_bytes().decode(encoding)
+        content = file.read_bytes()
+        text = content.decode(encoding)
+        is_preserved = text.encode(encoding) == content
     except (OSError, SyntaxError, UnicodeError, LookupError) as exc:  # LookupError: its codec is not one for texts
         raise TargetError(f"{file} cannot be read: {exc}") from exc
+    if not is_preserved:
+        raise TargetError(f"{file} is in {encoding}, which would change other bytes; save it as UTF-8 first")
     if "\r" in text.replace("\r\n", ""):
         raise TargetError(f"{file} has lines that end in a lone CR; save it with the usual line ends first")
     return text, encoding
