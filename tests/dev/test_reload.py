@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 import pytest
 
 from accord import Client
 from accord.dev import reporter
+from accord.dev.http import HTTPReloader
 from accord.errors import InvalidParams
 from accord.messages.revision import REVISIONS
 
 from tests.dev.programs import ADDED, TRANSPORTS, Program, text_of
-from tests.waiting import turns, until
+from tests.waiting import SECONDS, turns, until
 
 RELOADS = int(os.environ.get("ACCORD_DEV_RELOADS", "3"))
 """Reloads under load, for each transport and revision."""
@@ -241,6 +243,59 @@ atexit.register(lock.unlink)
         program.write("two", alone)
         await program.until_reloaded()
         assert await text_of(client, "version") == "two"
+
+
+async def test_a_new_call_waits_for_the_calls_of_the_process_that_stops_first_only(program: Program) -> None:
+    """It does not itself keep the old process, whose end is over before the new one starts."""
+    lock, go = program.folder / "lock", program.folder / "go"
+    alone = f"""
+import atexit, time
+lock = Path({str(lock)!r})
+lock.touch(exist_ok=False)
+atexit.register(lambda: (time.sleep(0.5), lock.unlink()))
+"""
+    program.write("one", alone)
+    async with program.connected(stop_first=True, grace_seconds=1000) as client:
+        waiting = asyncio.create_task(text_of(client, "wait", file=str(go)))
+        assert await text_of(client, "version") == "one"
+        program.write("two", alone)
+        await until(lambda: not _is_active(program))
+        new = asyncio.create_task(text_of(client, "version"))
+        await turns(20)
+        go.touch()
+        async with asyncio.timeout(SECONDS):
+            assert [await waiting, await new] == ["one", "two"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_process_that_stops_first_gets_the_answers_to_its_questions(program: Program, revision: str) -> None:
+    program.write("one")
+    (program.folder / "go").touch()
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Any) -> bool:
+        asked.set()
+        await go.wait()
+        return True
+
+    async with (
+        program.served(stop_first=True, grace_seconds=1000) as target,
+        Client(target, revisions=[revision], elicitation=answer) as client,
+    ):
+        call = asyncio.create_task(text_of(client, "ask", file=str(program.folder / "go")))
+        await asked.wait()
+        program.write("two")
+        await until(lambda: not _is_active(program))
+        go.set()
+        async with asyncio.timeout(SECONDS):
+            assert await call == "one True"
+        assert await text_of(client, "version") == "two"
+
+
+def _is_active(program: Program) -> bool:
+    if isinstance(program.reloader, HTTPReloader):
+        return program.reloader._processes.current is not None
+    return program.reloader._has_active
 
 
 async def test_a_file_that_is_written_in_two_halves_is_served_when_it_is_whole(program: Program) -> None:

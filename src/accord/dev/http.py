@@ -106,9 +106,8 @@ class HTTPReloader:
         """Start a new process, which takes over when it is ready."""
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
-        if self._settings.stop_first and (current := self._processes.current) is not None:
-            self._processes.lose(current, "it was stopped", is_expected=True)
-            await self._retire(current)
+        if self._settings.stop_first and (stopped := self._processes.retire_current()) is not None:
+            await self._retire(stopped)
         self._begin_start()
 
     def _begin_start(self) -> None:

@@ -85,6 +85,15 @@ class HTTPProcesses:
             request.stop(None)
         return announcements.compare(old.surface, process.surface)
 
+    def retire_current(self) -> HTTPProcess | None:
+        """Let the current process finish its calls before the next one is started. Return it."""
+        process = self.current
+        if process is not None:
+            self.retired.append(process)
+            self.current, self.is_expected = None, True
+            self.fail("it was stopped")
+        return process
+
     def lose(self, process: HTTPProcess, reason: str, *, is_expected: bool) -> None:
         """Note that a process is gone."""
         self.retry_owners.release(process.generation)
@@ -107,18 +116,17 @@ class HTTPProcesses:
             and not self.retry_owners.is_awaited_by(process.generation)
         )
 
-    def owner_of_state(self, request: ProxiedRequest) -> HTTPProcess | None:
-        """Return the process that waits for a retry with answers."""
+    def owner_of(self, request: ProxiedRequest) -> HTTPProcess | None:
+        """Return the process whose stream of HTTP+SSE has the responses to what is posted to the URL of a request, or
+        that waits for a retry with answers.
+        """
+        running = [each for each in (*self.retired, self.current) if each is not None]
+        if found := [each for each in running if request.target in each.unanswered]:
+            return found[0]
         if request.exchange is None:
             return None
         owner = self.retry_owners.claim(request.body, request.exchange.params)
-        running = [*self.retired, self.current]
-        return next((each for each in running if each is not None and each.generation == owner), None)
-
-    def owner_of_endpoint(self, request: ProxiedRequest) -> HTTPProcess | None:
-        """Return the process whose stream of HTTP+SSE has the responses to what is posted to the URL of a request."""
-        running = [*self.retired, self.current]
-        return next((each for each in running if each is not None and request.target in each.unanswered), None)
+        return next((each for each in running if each.generation == owner), None)
 
     async def wait(self) -> HTTPProcess | None:
         """Return the current process, after a wait for one that is expected."""

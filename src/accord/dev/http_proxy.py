@@ -116,24 +116,19 @@ class ReloadingProxy:
         return self._hosts.refusal(found.get(b"host"), found.get(b"origin"))
 
     async def _serve(self, request: ProxiedRequest, send: Send, disconnected: asyncio.Future[None]) -> None:
-        process = await self._processes.wait()
-        if process is None:
-            await self._answer_alone(request, send)
-            return
-        if self._search and await self._answer_search(request, process, send):
-            return
-        if (owner := self._processes.owner_of_endpoint(request)) is not None:
-            await self._respond(request, owner, None, send, disconnected)
-            return
         older = self._processes.retired[-1] if self._processes.retired else None
         accepted = None
-        if older is not None and request.notification in _BOTH:
+        process = self._processes.owner_of(request)
+        if process is None and older is not None and request.is_answer:
+            accepted = await _accepted(older, request)
+            process = older if accepted is not None else None
+        elif process is None and older is not None and request.notification in _BOTH:
             await _post_quietly(older, request)
-        if (owner := self._processes.owner_of_state(request)) is not None:
-            process = owner
-        elif older is not None and request.is_answer and (accepted := await _accepted(older, request)) is not None:
-            process = older
-        await self._respond(request, process, accepted, send, disconnected)
+        process = process or await self._processes.wait()
+        if process is None:
+            await self._answer_alone(request, send)
+        elif not (self._search and await self._answer_search(request, process, send)):
+            await self._respond(request, process, accepted, send, disconnected)
 
     async def _answer_search(self, request: ProxiedRequest, process: HTTPProcess, send: Send) -> bool:
         """Answer `search_tools`, and turn `call_tool` into the call that it asks for. Return whether it is answered."""

@@ -62,6 +62,11 @@ class Relay:
         """Return whether no request of the host waits for its answer, except subscriptions."""
         return self._requests.is_idle
 
+    @property
+    def is_retiring(self) -> bool:
+        """Return whether a process that was replaced, or stopped, has requests to answer or waits for answers."""
+        return any(each.phase is ProcessPhase.RETIRING for each in self._state.processes.values())
+
     # --- processes ------------------------------------------------------------------------------------------------
 
     def start(self, generation: int) -> list[Action]:

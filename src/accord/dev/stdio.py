@@ -71,6 +71,8 @@ class StdioReloader:
         self._starting: int | None = None
         self._has_active = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        """The tasks that end processes which have finished their requests."""
         self._progressed = asyncio.Event()  # set after each message
 
     async def run(self) -> None:
@@ -105,9 +107,9 @@ class StdioReloader:
         """End all processes, after their grace, or as soon as they have finished their requests."""
         self._has_active = False
         self._perform(self.relay.retire())
-        await self._wait_until(lambda: self.relay.is_idle, self._settings.grace_seconds)
-        for generation in list(self._transports):
-            await self._end(generation)
+        # not until no request waits: new ones wait for the next process
+        await self._wait_until(lambda: not self.relay.is_retiring, self._settings.grace_seconds)
+        await asyncio.gather(*(self._end(generation) for generation in list(self._transports)), *self._ending)
 
     # --- processes ------------------------------------------------------------------------------------------------
 
@@ -205,7 +207,9 @@ class StdioReloader:
         elif isinstance(action, StartFailed):
             self._start_failed(action)
         elif isinstance(action, Finished):
-            self._spawn(self._end(action.generation))
+            ending = self._spawn(self._end(action.generation))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
         elif isinstance(action, Restart):
             self._has_active = False
             self._reporter.restarts(action.reason)
@@ -254,7 +258,8 @@ class StdioReloader:
         )
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
