@@ -225,3 +225,27 @@ async def test_a_server_that_asks_in_a_loop_is_stopped_until_the_next_call(tmp_p
         async with one:
             assert [(await one.call_tool("asks_ask")).data for _ in range(2)] == [20, 20]
     assert len(asked) == 40
+
+
+@ERAS
+async def test_open_sampling_requests_are_limited_in_size(
+    tmp_path: Path, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty requests of 55 MB that waited for a person took gigabytes."""
+    monkeypatch.setattr("accord.host.questions._MAX_OPEN_BYTES", 1_500)
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def approve(prompt: Any) -> bool:
+        if isinstance(prompt, SamplingPrompt):
+            asked.set()
+            await answered.wait()
+        return True
+
+    async with host(tmp_path, revision, approve, models=[ScriptedModel(lambda params: "short")]) as one:
+        text = {"text": "x" * 1_000}
+        first = asyncio.create_task(one.call_tool("asks_summarize", text))
+        await asked.wait()
+        assert await fails(one.call_tool("asks_summarize", text))
+        answered.set()
+        assert (await first).text == "short"
+        assert (await one.call_tool("asks_summarize", text)).text == "short"

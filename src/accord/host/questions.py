@@ -53,6 +53,8 @@ ElicitationHandler = Callable[[Any, ElicitationContext], Any]
 
 _MAX_QUESTIONS = 20
 """Elicitations that a server may send before the next request to it."""
+_MAX_OPEN_BYTES = 32 << 20
+"""Bytes of the sampling requests of one server that wait for a person or a model: each may be as long as a message."""
 
 
 current_run: ContextVar[SampledTokens | None] = ContextVar("accord_host_run", default=None)
@@ -136,6 +138,7 @@ class ServerQuestions:
         """The number of the last request of the host, and how many questions the server has asked since."""
         self._asked = 0
         self._approval_seconds = approval_seconds
+        self._open_bytes = 0
 
     def options(self) -> dict[str, Any]:
         """Return the options of the `Client`: a handler declares its capability."""
@@ -153,6 +156,21 @@ class ServerQuestions:
     async def sample(self, params: CreateMessageParams) -> CreateMessageResult:
         """Answer a sampling request. Raises `SamplingDeclined`, `RateLimited`, `InternalError` if the model fails."""
         self._limits.charge(self._server.configured)
+        with self._held(len(msgspec.json.encode(params))):
+            return await self._sampled(params)
+
+    @contextmanager
+    def _held(self, size: int) -> Iterator[None]:
+        """Count the size of a request while it is open. Raises `RateLimited` beyond the limit."""
+        if self._open_bytes + size > _MAX_OPEN_BYTES:
+            raise RateLimited(f"the sampling requests of {self._server.name!r} that are open are too large together")
+        self._open_bytes += size
+        try:
+            yield
+        finally:
+            self._open_bytes -= size
+
+    async def _sampled(self, params: CreateMessageParams) -> CreateMessageResult:
         payers = self._limits.payers(self._server)
         model = choose_model(params.model_preferences, list(self._models))
         asked = await self._approved(SamplingPrompt(self._server.name, model.name, params))
