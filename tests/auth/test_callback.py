@@ -210,3 +210,27 @@ async def test_the_end_of_a_login_answers_each_callback() -> None:
             await listener.receive()
             await listener.receive()
         assert sorted([(await visit).status for visit in visits]) == [200, 400, 400]
+
+
+async def test_long_codes_arrive_and_longer_callbacks_are_refused_without_a_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with aiohttp.ClientSession() as browser, asyncio.timeout(30), CallbackListener() as listener:
+        visit = asyncio.create_task(browser.get(f"{listener.redirect_uri}?code={'c' * 16_000}"))
+        callback = await listener.receive()
+        assert callback.query == f"code={'c' * 16_000}"
+        callback.answer("You are logged in", "")
+        assert (await visit).status == 200
+        async with browser.get(f"{listener.redirect_uri}?code={'c' * 30_000}") as response:
+            assert response.status == 400
+    assert caplog.text == ""
+
+
+async def test_the_end_of_a_login_waits_for_no_body() -> None:
+    async with CallbackListener() as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(listener.redirect_uri).port)
+        writer.write(b"POST /callback HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        assert b"405" in await reader.readline()
+        async with asyncio.timeout(8):  # a server that waits for the body does so for 10 s
+            await reader.read()
+    writer.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import logging
 import os
 import socket
 import sys
@@ -27,6 +28,10 @@ STEP = "callback"
 _WAIT_FOR_OUTCOME_SECONDS = 60.0
 _MAX_CALLBACKS = 100
 """Limit of the callbacks of one login; a page in the browser may send any number of them."""
+_LINE_BYTES = 20_000
+"""Limit of the first line of a callback, and of each header: more than the code grant reads of its query."""
+_SILENT = logging.Logger("accord.callback", logging.CRITICAL + 1)
+"""The log of errors in requests, which any program on this machine can cause, and which may have the code."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -92,7 +97,14 @@ class CallbackListener:
         bound = self._bind_preferred() or self._bind()
         application = web.Application(client_max_size=1)
         application.router.add_get(PATH, self._receive)
-        self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handle_signals=False,
+            logger=_SILENT,
+            max_line_size=_LINE_BYTES,
+            lingering_time=0,  # the end of a login waits for no body
+        )
         await self._runner.setup()
         await web.SockSite(self._runner, bound).start()
         self.redirect_uri = f"http://127.0.0.1:{bound.getsockname()[1]}{PATH}"
