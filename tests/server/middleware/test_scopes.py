@@ -9,6 +9,7 @@ import pytest
 from accord import APIKeys, Caching, DeclarationError, Principal, RequireScopes, Server, Tool, ToolAnnotations
 from accord.server.compose.provider import Provided, Provider
 
+from tests.server.compose.test_uri_spelling import MANY_READINGS
 from tests.server.http.http_clients import Modern, Stateful, site
 from tests.server.middleware.transports import SOME, called, names, reached, text
 
@@ -57,6 +58,7 @@ async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they
     server = guarded(auth=APIKeys(KEYS))
     server.registry.middleware = ()
     server.resource("find://items{?q}", name="items")(lambda q="": q)
+    server.resource("docs://{+path}", name="docs")(lambda path: path)
 
     @server.middleware
     async def passing(request: Any, call_next: Any) -> Any:
@@ -71,6 +73,8 @@ async def test_a_middleware_that_passes_a_request_on_to_the_rules_guards_as_they
         for uri in ("data://secret", "data://%73ecret", "rows://a", "find://items?x=1&q=secret"):
             said = await (await client.ask("resources/read", {"uri": uri})).result()
             assert ("error" not in said) == (key != "k-eve"), uri
+        assert "result" in await (await client.ask("resources/read", {"uri": "docs://x"})).result()
+        assert "error" in await (await client.ask("resources/read", {"uri": MANY_READINGS})).result()
         said = await (await client.ask("prompts/get", {"name": "plan"})).result()
         assert ("error" not in said) == (key != "k-eve")
         if key == "k-eve":
