@@ -95,6 +95,34 @@ def test_the_servers_of_the_command_line_connect_when_the_page_asks(folder: Path
         assert send((link[0], "wrong"), "servers/list")[0] == 401
 
 
+@pytest.mark.parametrize(("ignored", "code"), [(False, 129), (True, 143)])
+def test_a_closed_terminal_ends_the_inspector_and_leaves_nothing(
+    folder: Path, tmp_path: Path, ignored: bool, code: int
+) -> None:
+    """The signal ended it at once: what it had recorded stayed in its temporary folder. Under nohup, it is ignored."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "accord", "inspect", "--no-open", "shop.py"]
+    with subprocess.Popen(
+        ["nohup", *command] if ignored else command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        assert process.stdout is not None
+        link = parts(process.stdout.readline())
+        assert send(link, "servers/connect", server="shop.py")[0] == 200
+        process.send_signal(signal.SIGHUP)
+        if ignored:
+            assert send(link, "servers/list")[0] == 200
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == code
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_program_under_live_reload_is_inspected(folder: Path) -> None:
     opened = folder / "opened"
     browser = folder / "browser"

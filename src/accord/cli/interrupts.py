@@ -16,7 +16,8 @@ from accord.cli.failures import INTERRUPTED
 
 Result = TypeVar("Result")
 
-_TERMINATED = 143
+_ENDS = {signal.SIGTERM: 143, **({signal.SIGHUP: 129} if hasattr(signal, "SIGHUP") else {})}
+"""The signals that end a command, of which SIGHUP says that its terminal was closed, and its exit codes for them."""
 _NO_HANDLER = (NotImplementedError, RuntimeError, ValueError)
 """Windows has no handlers of signals in an event loop, and no thread but the main one may add one."""
 
@@ -73,24 +74,26 @@ class Interrupts:
 
 
 def run_interruptible(work: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
-    """Run `work` in an event loop and return its exit code; Ctrl-C and SIGTERM cancel it."""
-    terminated = False
+    """Run `work` in an event loop and return its exit code; Ctrl-C, SIGTERM and SIGHUP cancel it."""
+    code = INTERRUPTED
 
     async def main() -> int:
         task = asyncio.current_task()
         assert task is not None, "asyncio.run creates a task"
 
-        def terminate() -> None:
-            nonlocal terminated
-            terminated = True
+        def terminate(number: signal.Signals) -> None:
+            nonlocal code
+            code = _ENDS[number]
             task.cancel()
 
-        with contextlib.suppress(NotImplementedError):  # Windows: SIGTERM ends the process
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+        for number in _ENDS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                with contextlib.suppress(NotImplementedError):  # Windows: SIGTERM ends the process
+                    asyncio.get_running_loop().add_signal_handler(number, terminate, number)
         with Interrupts() as interrupts:
             return await work(interrupts)
 
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
-        return _TERMINATED if terminated else INTERRUPTED
+        return code
