@@ -127,3 +127,11 @@ def test_true_is_not_one() -> None:
     assert differences({"a": True}, {"a": 1}) == ["a: true → 1"]
     assert differences([1], [1, 2]) == ["1: added: 2"]
     assert differences(1, 2) == ["the value: 1 → 2"]
+
+
+def test_a_very_long_name_is_not_repeated_for_each_difference_below_it() -> None:
+    """Some megabytes of a server became gigabytes of differences."""
+    name = "a" * 100_000
+    found = differences({name: [0] * 500}, {name: [1] * 500})
+    assert len(found) == 500
+    assert sum(map(len, found)) < 2_000_000

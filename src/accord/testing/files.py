@@ -42,6 +42,8 @@ def write_expected(file: Path, text: str) -> None:
 
 
 _ABSENT: Any = object()
+_PATH = 2_000
+"""The maximum number of characters of a path."""
 
 
 def differences(was: Any, now: Any, ignore: Sequence[str] = ()) -> list[str]:
@@ -76,4 +78,5 @@ def _differences(was: Any, now: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    """Return the path of a member, as far as it can be read: each difference below a very long name repeats it."""
+    return (f"{path}.{key}" if path else key)[:_PATH]
