@@ -249,3 +249,23 @@ async def test_open_sampling_requests_are_limited_in_size(
         answered.set()
         assert (await first).text == "short"
         assert (await one.call_tool("asks_summarize", text)).text == "short"
+
+
+@ERAS
+async def test_open_questions_are_limited_in_size(
+    tmp_path: Path, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.host.questions._MAX_OPEN_BYTES", 400)
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def elicitation(params: Any, context: ElicitationContext) -> Any:
+        asked.set()
+        await answered.wait()
+        return {"city": "Oslo"}
+
+    async with host(tmp_path, revision, elicitation=elicitation) as one:
+        first = asyncio.create_task(one.call_tool("asks_ask", {"field": "city"}))
+        await asked.wait()
+        assert await fails(one.call_tool("asks_ask", {"field": "c" * 200}))
+        answered.set()
+        assert "Oslo" in (await first).text

@@ -54,7 +54,7 @@ ElicitationHandler = Callable[[Any, ElicitationContext], Any]
 _MAX_QUESTIONS = 20
 """Elicitations that a server may send before the next request to it."""
 _MAX_OPEN_BYTES = 32 << 20
-"""Bytes of the sampling requests of one server that wait for a person or a model: each may be as long as a message."""
+"""Bytes of the requests of one server that wait for a person or a model: each may be as long as a message."""
 
 
 current_run: ContextVar[SampledTokens | None] = ContextVar("accord_host_run", default=None)
@@ -151,24 +151,25 @@ class ServerQuestions:
             options["roots"] = self._roots
         return options
 
-    # --- sampling ----------------------------------------------------------------------------------------------
-
-    async def sample(self, params: CreateMessageParams) -> CreateMessageResult:
-        """Answer a sampling request. Raises `SamplingDeclined`, `RateLimited`, `InternalError` if the model fails."""
-        self._limits.charge(self._server.configured)
-        with self._held(len(msgspec.json.encode(params))):
-            return await self._sampled(params)
-
     @contextmanager
-    def _held(self, size: int) -> Iterator[None]:
+    def _held(self, params: CreateMessageParams | ElicitParams) -> Iterator[None]:
         """Count the size of a request while it is open. Raises `RateLimited` beyond the limit."""
+        size = len(msgspec.json.encode(params))
         if self._open_bytes + size > _MAX_OPEN_BYTES:
-            raise RateLimited(f"the sampling requests of {self._server.name!r} that are open are too large together")
+            raise RateLimited(f"the open requests of {self._server.name!r} are too large together")
         self._open_bytes += size
         try:
             yield
         finally:
             self._open_bytes -= size
+
+    # --- sampling ----------------------------------------------------------------------------------------------
+
+    async def sample(self, params: CreateMessageParams) -> CreateMessageResult:
+        """Answer a sampling request. Raises `SamplingDeclined`, `RateLimited`, `InternalError` if the model fails."""
+        self._limits.charge(self._server.configured)
+        with self._held(params):
+            return await self._sampled(params)
 
     async def _sampled(self, params: CreateMessageParams) -> CreateMessageResult:
         payers = self._limits.payers(self._server)
@@ -212,8 +213,9 @@ class ServerQuestions:
         if len(principals) > 1:
             raise InvalidParams("several principals have calls at this server; it is not known whom this is for")
         context = ElicitationContext(self._server.name, principals[0] if principals else "")
-        answer = self._elicitation(params, context)
-        return await answer if inspect.isawaitable(answer) else answer
+        with self._held(params):
+            answer = self._elicitation(params, context)
+            return await answer if inspect.isawaitable(answer) else answer
 
     def _charge_question(self) -> None:
         """Count a question. Raises `RateLimited` beyond those that one request may cause."""
