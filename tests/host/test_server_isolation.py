@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from accord import Server
 from accord.errors import AccordError, NotConnected
 from accord.host.approvers import ApprovalQueue, PromptAnswer
-from accord.host.definitions import definition_of
 from accord.host.host import Host
 from accord.host.policy.policy import Policy
 from accord.host.prompts import CommandPrompt, DefinitionsPrompt, Prompt
@@ -265,17 +263,3 @@ async def test_no_server_takes_the_place_of_the_search() -> None:
     async with Host({"call": hostile, "good": good()}, approve=Person(), state=":memory:", policy=ALLOW) as host:
         host.search_tools(200)
         assert (await host.call_tool("call_tool", {"name": "good_work"})).data == 1
-
-
-async def test_a_long_list_of_tools_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten thousand tools of one server held up all others for half a second, each time that the list changed."""
-    readers = set[int]()
-
-    def observed(item: Any) -> Any:
-        readers.add(threading.get_ident())
-        return definition_of(item)
-
-    monkeypatch.setattr("accord.host.hosted_server.definition_of", observed)
-    async with Host({"good": good()}, approve=Person(), state=":memory:", policy=ALLOW) as host:
-        assert [tool.name for tool in await host.list_tools()] == ["good_work"]
-    assert readers.isdisjoint({threading.get_ident()})

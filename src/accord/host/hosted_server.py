@@ -21,7 +21,6 @@ from accord.host.configuration import ConfiguredServer
 from accord.host.definitions import Definition, Definitions, definition_of, instructions_of
 from accord.host.state import Pin
 from accord.host.supervision import Action, ServerState, Supervision
-from accord.messages.prompts import Prompt
 from accord.messages.tools import Tool
 from accord.visible_text import single_line, truncate
 
@@ -361,12 +360,11 @@ class HostedServer:
 
     async def _read(self, client: Client) -> list[Definition]:
         capabilities = client.server_capabilities
-        items: list[Tool | Prompt] = []
+        offered: list[Definition] = []
         if capabilities is not None and capabilities.tools is not None:
-            items += [tool for tool in await client.list_tools() if _is_for_model(tool)]
+            offered += [definition_of(tool) for tool in await client.list_tools() if _is_for_model(tool)]
         if capabilities is not None and capabilities.prompts is not None:
-            items += await client.list_prompts()
-        offered = await asyncio.to_thread(lambda: list(map(definition_of, items)))  # thousands take a second
+            offered += map(definition_of, await client.list_prompts())
         self.resources = capabilities is not None and capabilities.resources is not None
         instructions = instructions_of(client.instructions)
         return offered if instructions is None else [*offered, instructions]
