@@ -23,6 +23,7 @@ from accord import (
     TaskLimits,
     ToolAnnotations,
 )
+from accord.errors import InternalError
 from accord.server.tasks import methods
 from accord.server.tasks.runner import _Step
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
@@ -42,6 +43,7 @@ class SlowStore(MemoryTasks):
         self.is_open.set()
         self.waiting = 0
         self.failures = 0
+        self.error: Exception = StoreError("the disk is full")
         self.saves = 0
         self.created: list[str] = []
         self.stored: dict[str, str] = {}
@@ -54,7 +56,7 @@ class SlowStore(MemoryTasks):
             self.waiting -= 1
         if self.failures:
             self.failures -= 1
-            raise StoreError("the disk is full")
+            raise self.error
 
     async def create(self, record: TaskRecord) -> None:
         await super().create(record)  # as in a thread, the end of the caller does not end it
@@ -598,3 +600,43 @@ async def test_a_step_that_fails_pauses_for_longer_each_time() -> None:
     assert ran[:5] == [0, 0.5, 1.5, 3.5, 5.5]
     assert len([each for each in ran if each < 60]) < 35
     assert len([each for each in ran if each > 65]) == 19
+
+
+@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+async def test_an_answer_outlasts_any_error_of_a_store(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question would otherwise be open no longer, and its handler wait for ever."""
+    monkeypatch.setattr(methods, "_AGAIN_SECONDS", 0.01)
+    store = SlowStore()
+    store.error = ConnectionResetError("the database is gone")
+
+    def answer(_: Any) -> dict[str, str]:
+        store.failures = 1
+        return {"name": "Zoe"}
+
+    async with Client(Desk(Limits(), store).server, revisions=[revision], elicitation=answer) as client:
+        task = await client.start_tool("ask")
+        if revision == EXTENSION:
+            with pytest.raises(InternalError, match="send them again"):
+                await task.result()
+        assert (await task.result()).text == "Hello, Zoe"
+
+
+async def test_a_task_that_ends_after_its_server_leaves_nothing_that_runs(tmp_path: Path) -> None:
+    goes_on = asyncio.Event()
+    limits = Limits(grace_seconds=0.1, close_seconds=0.1)
+    server = Server("stubborn", tasks=SQLiteTasks(tmp_path / "tasks.db"), limits=limits)
+
+    @server.tool(task=True)
+    async def work() -> None:
+        while not goes_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await goes_on.wait()
+
+    async with raw_peer(server, EXTENSION) as peer:
+        await peer.ask("tools/call", {"name": "work", **DECLARED})
+        runner = server.task_service.runner(limits)  # type: ignore[union-attr]
+    await until(lambda: not list(tmp_path.glob("*-runner-*")))
+    goes_on.set()
+    await until(lambda: not runner.tasks)
+    await turns(20)
+    assert runner._turns is None

@@ -222,8 +222,13 @@ class TaskRunner:
         self._start_turns()
 
     async def save(self, record: TaskRecord) -> None:
-        """See `TaskTable.save`."""
-        await self.store.save(record)
+        """See `TaskTable.save`. Raises `StoreError` for any error of the store: the task would not get over another."""
+        try:
+            await self.store.save(record)
+        except AccordError:
+            raise
+        except Exception as error:  # of a store that does not keep to its contract
+            raise StoreError(describe_redacted(error)) from error
 
     def hold(self, task: RunningTask, answers: Iterable[bytes]) -> Callable[[], None]:
         """See `TaskTable.hold`."""
@@ -272,7 +277,7 @@ class TaskRunner:
         return None if id in self.tasks else record
 
     def _start_turns(self) -> None:
-        if self._turns is None:
+        if self._turns is None and not self.closed:  # then the store is closed, or is being closed
             self._turns = self.loop.create_task(self._take_turns())
 
     async def _take_turns(self) -> None:
@@ -421,7 +426,7 @@ class TaskRunner:
         record.questions = {}
         record.error = codec.encode({"code": INTERNAL_ERROR, "message": reason})
         try:
-            await self.store.save(record)
+            await self.save(record)
         except StoreError as error:
             log.error("accord: the end of a task of %r cannot be stored yet: %s", record.tool, error)
             self._store_later(record)
