@@ -71,6 +71,24 @@ async def test_what_was_pasted_with_an_invalid_answer_approves_nothing(
         await choosing
 
 
+async def test_the_rest_of_a_paste_over_a_slow_connection_approves_nothing(
+    user: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(keyboard, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(keyboard, "_PASTE_QUIET_SECONDS", 4.0)
+    os.write(user, b"The log:\n")
+    choosing = asyncio.create_task(forms.choose("Approve?", ("yes", "no"), "no"))
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        os.write(user, b"yes\n")
+    while "Approve?" not in capsys.readouterr().err:
+        await asyncio.sleep(0.01)
+    assert not choosing.done()
+    os.write(user, b"no\n")
+    with pytest.raises(PromptRefused):
+        await choosing
+
+
 async def test_input_that_never_ends_declines(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyboard, "_MAX_DISCARD_SECONDS", 0.0)
     os.write(user, b"yes\n")

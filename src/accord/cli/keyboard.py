@@ -22,7 +22,9 @@ DECLINE = "!"
 
 
 _QUIET_SECONDS = 0.1
-"""Input that follows other input sooner belongs to the same paste."""
+"""A question that finds no input waits so long for some."""
+_PASTE_QUIET_SECONDS = 1.0
+"""Input that follows discarded input sooner belongs to the same paste: a slow connection delivers it in pieces."""
 _MAX_DISCARD_SECONDS = 10.0
 _CUT_OFF_BYTES = 4_096
 """The length of the lines that Linux has cut off: it drops what follows, without a word."""
@@ -117,20 +119,20 @@ async def discard_typed() -> None:
         return
     import termios
 
-    deadline, is_quiet = time.monotonic() + _MAX_DISCARD_SECONDS, False
+    deadline, quiet = time.monotonic() + _MAX_DISCARD_SECONDS, _QUIET_SECONDS
     with suppress(termios.error):  # the terminal is gone
-        while not is_quiet:
+        while await _arrives(sys.stdin.fileno(), quiet):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
             if time.monotonic() > deadline:
                 raise PromptRefused
-            is_quiet = not await _arrives(sys.stdin.fileno())
+            quiet = _PASTE_QUIET_SECONDS
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # the start of a line
 
 
-async def _arrives(fd: int) -> bool:
-    """Return whether a line arrives within the time of a paste."""
+async def _arrives(fd: int, seconds: float) -> bool:
+    """Return whether a line arrives within this time."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(_wait_readable(fd), _QUIET_SECONDS)
+        await asyncio.wait_for(_wait_readable(fd), seconds)
         return True
     return bool(select.select([fd], [], [], 0)[0])  # this process may have been slower than the paste
 
