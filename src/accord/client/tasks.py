@@ -21,6 +21,7 @@ from accord.client.results import ToolResult
 from accord.errors import (
     INTERNAL_ERROR,
     AccordError,
+    InternalError,
     InvalidParams,
     InvalidResult,
     ProtocolError,
@@ -45,6 +46,8 @@ log: logging.Logger = logging.getLogger("accord.client")
 _DEFAULT_POLL_SECONDS = 1.0
 _SHORTEST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 300.0
 _SHORTEST_TIMEOUT = 0.001
+_MAX_ERRORS = 3
+"""Limit of the `tasks/result` requests with an internal error of a task that has not ended."""
 _CANCEL_SECONDS = 2.0
 """The time for `tasks/cancel` when the caller has gone."""
 
@@ -212,6 +215,7 @@ class _Polling:
         self._type = type_
         self._options = {} if timeout is None else {"timeout": timeout}
         self._left = total_timeout
+        self._errors = 0
         self._time = asyncio.get_running_loop().time
 
     async def run(self) -> Any:
@@ -248,18 +252,21 @@ class _Polling:
 
     async def _result_in_core(self) -> ToolResult | None:
         """Return the result of a task of 2025-11-25, and answer its questions meanwhile; None if it works on for longer
-        than the timeout of a request.
+        than the timeout of a request, or if that fails.
         """
         handle, options, started = self._handle, dict(self._options), self._time()
         if self._left is not None:
             options["total_timeout"] = max(self._left, _SHORTEST_TIMEOUT)
         try:
             return await handle._result_in_core(**options)
-        except RequestTimeout:
+        except (InternalError, RequestTimeout) as error:
+            # A server that was killed may answer with an internal error, and continue the task
+            self._errors += isinstance(error, InternalError)
             if self._left is not None:  # the time of handlers does not count
                 seconds = self._time() - started
                 self._left -= min(seconds, options.get("timeout", handle._tasks.requests.timeout) or seconds)
-            if handle._has_ended or (self._left is not None and self._left <= 0):
+            is_late = self._left is not None and self._left <= 0
+            if handle._has_ended or is_late or self._errors > _MAX_ERRORS:
                 raise
             return None
 

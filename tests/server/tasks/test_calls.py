@@ -18,6 +18,7 @@ from accord.errors import (
     ProtocolError,
     RateLimited,
 )
+from accord.server.tasks.methods import TaskMethods
 from accord.stores import MemoryTasks, TaskRecord
 from accord.types import CallToolParams
 
@@ -374,3 +375,28 @@ async def test_a_ttl_that_no_float_can_hold_is_limited() -> None:
     async with raw_peer(Desk().server, CORE) as peer:
         made = await peer.ask("tools/call", {"name": "work", "task": {"ttl": 10**400}})
         assert made["result"]["task"]["ttl"] == 3_600_000
+
+
+@pytest.mark.parametrize("failures", [3, 1_000])
+async def test_an_internal_error_of_a_task_that_goes_on_is_not_its_result(
+    failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2025-11-25: a server over HTTP that was killed answers the open request so, and may continue the task."""
+    left, result = failures, TaskMethods.result
+
+    async def fail(methods: TaskMethods, pending: Any, peer: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise InternalError("the server was restarted")
+        return await result(methods, pending, peer)
+
+    monkeypatch.setattr(TaskMethods, "result", fail)
+    async with client(Desk(), CORE) as each:
+        task = await each.start_tool("ask")
+        if failures == 3:
+            assert (await task.result()).text == "Hello, Zoe"
+        else:
+            with pytest.raises(InternalError, match="restarted"):
+                await task.result()
+            assert left == failures - 4
