@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from accord import AuthorizationError, Client, CredentialStore, LoginNeeded, OAuth, RequestTimeout, StoreError
+from accord.auth import credentials
 from accord.auth.credentials import login_name
 
 from tests.auth.place import Clock, Place, Timed, place, stored
@@ -74,6 +75,46 @@ async def test_a_renewed_login_is_used_and_stored_later_if_the_disk_is_full(
             assert (await client.call_tool("who")).text == "alice"
         assert at.issuer.counts["authorization"] == 1, "no refresh token was used twice"
         assert not any(token.authorization.revoked for token in at.issuer._tokens.tokens.values())
+
+
+async def test_a_renewed_login_is_stored_as_soon_as_the_disk_has_room(
+    store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "_STORE_AGAIN_SECONDS", 0.01)
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
+        await client.call_tool("who")
+        before = await stored(store)
+        with monkeypatch.context() as full:
+            full.setattr(CredentialStore, "save", _full)
+            clock.now += 3_601
+            await client.call_tool("who")
+            await asyncio.sleep(0.1)  # several attempts fail
+        async with asyncio.timeout(30):
+            while await stored(store) == before:
+                await asyncio.sleep(0.01)
+        clock.now += 3_601
+        async with Client(at.url, auth=Timed(at.login(store), clock)) as other:
+            assert (await other.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1, "no process used a refresh token twice"
+
+
+async def test_a_login_elsewhere_helps_a_client_that_runs(store: CredentialStore) -> None:
+    clock = Clock()
+    async with place(clock=clock) as at, Client(at.url, auth=at.login(store)) as user:
+        await user.call_tool("who")
+        async with Client(at.url, auth=Timed(at.login(store, interactive=False), clock)) as program:
+            for token in at.issuer._tokens.tokens.values():
+                token.authorization.revoked = True
+            with pytest.raises(LoginNeeded):
+                await program.call_tool("who")
+            await user.call_tool("who")  # the user logs in again
+            assert (await program.call_tool("who")).text == "alice"
+            at.auth.needed["who"] = "write"
+            with pytest.raises(LoginNeeded):
+                await program.call_tool("who")
+            await user.call_tool("who")
+            assert (await program.call_tool("who")).text == "alice"
 
 
 async def _full(*arguments: Any) -> None:

@@ -42,6 +42,7 @@ _LOGIN_PERIOD_SECONDS = 600.0
 """Limit of the logins of a user in this time: each opens a page, and a server may demand any number of them."""
 
 _CLOSE_SECONDS = 5.0
+_STORE_AGAIN_SECONDS = 5.0
 _NEW_SECONDS = 10.0
 """If a token is refused within this time of its issue, and was never accepted, another login would not help."""
 _DESCRIPTION_CHARACTERS = 500
@@ -118,6 +119,8 @@ class GrantCredentials:
         """A login whose renewal failed: its token is used until it expires."""
         self._unstored: tuple[Login, Login] | None = None
         """The stored login, and the renewed one that could not be stored in its place."""
+        self._storing: asyncio.Task[None] | None = None
+        """The attempts to store it."""
         self._ignores_stored = False
         self._issued_at = -math.inf
         """When this object last got a token."""
@@ -210,6 +213,14 @@ class GrantCredentials:
                 await self._store.save(self._name, renewed)
             self._unstored = None
 
+    async def _store_later(self) -> None:
+        """Store a renewed login as soon as that is possible: another process would use its previous refresh token."""
+        while self._unstored is not None:
+            await asyncio.sleep(_STORE_AGAIN_SECONDS)
+            with suppress(StoreError):
+                async with self._store.lease(self._name):
+                    await self._store_renewed()
+
     async def _stored(self) -> Login | None:
         """Return the stored login, or None if there is none of this client. Raises `StoreError`."""
         login = await self._store.load(self._name)
@@ -265,6 +276,8 @@ class GrantCredentials:
             except StoreError as exc:  # the previous refresh token may end the login: this one must not be lost
                 self._unstored = login, renewed
                 log.warning("accord: the renewed login at %s is not stored yet: %s", self._shown, exc)
+                if self._storing is None or self._storing.done():
+                    self._storing = asyncio.get_running_loop().create_task(self._store_later())
 
     async def _refresh(self, login: Login) -> Tokens:
         discovery = login.discovery
@@ -305,7 +318,10 @@ class GrantCredentials:
             if refusal.status == 401 and login is not None and login.tokens.refresh_token is not None:
                 await self._renew(login)
                 return refusal.attempt == 0 and self._differs(refusal)
-            if self._grant.is_interactive or refusal.attempt or not self._needs_login(refusal):
+            if self._grant.is_interactive:
+                await self._load()  # the user may have logged in elsewhere
+                return refusal.attempt == 0 and self._differs(refusal)
+            if refusal.attempt or not self._needs_login(refusal):
                 return False
             await self._obtain(await self._discover(refusal))
             return True
@@ -447,6 +463,8 @@ class GrantCredentials:
         if self._renewal is not None and not self._renewal.done():
             await asyncio.wait([self._renewal], timeout=_CLOSE_SECONDS)
             self._renewal.cancel()
+        if self._storing is not None:
+            self._storing.cancel()
         if self._unstored is not None:
             with suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_SECONDS), self._store.lease(self._name):
