@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from accord import Accepted, APIKeys, Client, Context, Principal, Server, StoreError, ToolAnnotations
+from accord import Accepted, APIKeys, Client, Context, Principal, Server, StoreError, Task, ToolAnnotations
 from accord.errors import InternalError
+from accord.server.tasks import methods
 from accord.store.tasks import TaskInput
 from accord.stores import SQLiteTasks, TaskRecord
 
@@ -309,3 +310,33 @@ async def test_a_list_has_the_states_of_tasks_that_have_ended(tmp_path: Path) ->
             pass
         assert {each["status"] for each in answer["result"]["tasks"]} == {"failed", "completed"}
         store.failures = 0
+
+
+async def test_a_request_for_a_result_asks_also_after_the_adoption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2025-11-25: it began to wait while another process ran the task."""
+    monkeypatch.setattr(methods, "_POLL_SECONDS", 0.01)
+    loads = 0
+
+    class Counting(SQLiteTasks):
+        async def load(self, id: str) -> TaskRecord | None:
+            nonlocal loads
+            loads += 1
+            return await super().load(id)
+
+    other = SQLiteTasks(tmp_path / "tasks.db")
+    await other.open("gone")
+    fields: dict[str, Any] = {"revision": "2025-11-25", "capabilities": b'{"elicitation": {}}'}
+    await other.create(record("a", "ask", status="input_required", **fields))
+    server = Server("desk", tasks=Counting(tmp_path / "tasks.db"))
+
+    @server.tool(task=Task(restart=True))
+    async def ask(label: str, ctx: Context) -> str:
+        return f"{label}: {isinstance(await ctx.elicit('Really?', bool), Accepted)}"
+
+    async with Client(server, revisions=["2025-11-25"], elicitation=lambda _: True) as client:
+        waiting = asyncio.create_task(client.task("a").result())
+        await until(lambda: loads > 10)
+        await other.close("gone")
+        assert (await waiting).text == "a: True"

@@ -140,12 +140,8 @@ class TaskMethods:
         Raises `InvalidParams` for an unknown task and for one without a result, and the error of the call.
         """
         record = await self._find(_task_id(pending), pending, peer)
-        running = self._runner.tasks.get(record.id)
-        if running is not None:
-            pending.message_meta = related(record.id)
-            await QuestionSender(running, pending, peer, self._limits.answer_seconds).send_until_end()
-        elif not record.ended:
-            record = await self._wait_elsewhere(record.id, pending, peer)
+        if not record.ended:
+            record = await self._wait_until_end(record, pending, peer)
         if record.result is not None:
             return result_with_meta(record.result, record.id)
         if record.error is not None:
@@ -231,6 +227,20 @@ class TaskMethods:
             return False
         rules = RULES.get(record.revision, pending.rules)  # a record that cannot be read belongs to neither protocol
         return record.owner == peer.principal and rules.requested_tasks == pending.rules.requested_tasks
+
+    async def _wait_until_end(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> TaskRecord:
+        """Return a task once it has ended; ask the client what its handler asks while it runs here, which it may do
+        only after the end of another process.
+        """
+        while not record.ended:
+            running = self._runner.tasks.get(record.id)
+            if running is not None:
+                record, pending.message_meta = running.record, related(record.id)
+                await QuestionSender(running, pending, peer, self._limits.answer_seconds).send_until_end()
+                return record
+            await asyncio.sleep(_POLL_SECONDS)
+            record = await self._find(record.id, pending, peer)
+        return record
 
     async def _wait_elsewhere(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
         """Return a task of another process once it has ended."""
