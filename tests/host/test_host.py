@@ -500,6 +500,28 @@ async def test_a_reload_replaces_the_open_prompts_of_changed_servers(tmp_path: P
         assert await names(host) == ["shop_leave", "shop_price"]
 
 
+async def test_a_reload_after_a_cancelled_one_asks_about_the_new_server(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken for one that had been asked about, and never started."""
+    queue, describing = ApprovalQueue(), asyncio.Event()
+
+    async def described(*about: Any) -> Any:
+        describing.set()
+        await asyncio.Event().wait()
+
+    async with Host(configuration(tmp_path, None), approve=queue, state=state, found=True) as host:
+        configuration(tmp_path, None, shop={})
+        with monkeypatch.context() as patch:
+            patch.setattr("accord.host.reviews._described", described)
+            reloading = asyncio.create_task(host.reload())
+            await describing.wait()
+            reloading.cancel()
+            await asyncio.wait([reloading])
+        await host.reload()
+        await until(lambda: len(queue.waiting) == 1)
+
+
 async def test_rules_about_paths_know_the_folder_that_a_variable_names(
     tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

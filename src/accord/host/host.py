@@ -222,10 +222,17 @@ class Host:
         if configured.error:
             supervision.refuse("invalid", configured.error)
         elif self._found and configured.server is None:
-            await self._reviews.check_command(server)
+            await self._check_command(server)
         else:
             server.start()
         return server
+
+    async def _check_command(self, server: HostedServer) -> None:
+        try:
+            await self._reviews.check_command(server)
+        except BaseException:  # a cancelled reload: the next one adds the server
+            self._servers.pop(server.name, None)
+            raise
 
     async def _make_client(self, server: HostedServer, on_state: Any, on_stderr: Any) -> Client:
         configured = server.configured
