@@ -56,6 +56,8 @@ for line in sys.stdin:
     if method == "server/discover" or (method == STEP and MODE == "fails"):
         send({"id": message["id"], "error": {"code": -32601, "message": "no"}})
         continue
+    if method == "tools/list" and MODE == "announces first":
+        send({"method": "notifications/tools/list_changed"})
     send({"id": message["id"], "result": result(method, message.get("params", {}))})
     if method == "tools/list" and MODE in ("changes", "announces"):
         send({"method": "notifications/tools/list_changed"})

@@ -14,6 +14,7 @@ import pytest
 from accord import Server
 from accord.errors import AccordError, NotConnected
 from accord.host.approvers import ApprovalQueue, PromptAnswer
+from accord.host.definitions import definition_of
 from accord.host.host import Host
 from accord.host.policy.policy import Policy
 from accord.host.prompts import CommandPrompt, DefinitionsPrompt, Prompt
@@ -119,9 +120,13 @@ async def test_a_server_whose_definitions_always_change_is_asked_about_a_few_tim
     assert person.asked(DefinitionsPrompt) <= 6
 
 
-async def test_a_server_that_always_announces_changes_can_be_called() -> None:
+@pytest.mark.parametrize("mode", ["announces", "announces first"])
+async def test_a_server_that_always_announces_changes_can_be_called(mode: str) -> None:
+    person = Person()
     async with asyncio.timeout(60):
-        async with Host({"bad": raw("announces")}, approve=Person(), state=":memory:", policy=ALLOW) as host:
+        async with Host({"bad": raw(mode)}, approve=person, state=":memory:", policy=ALLOW) as host:
+            await until(lambda: person.asked(DefinitionsPrompt) == 1)
+            await until(lambda: not host.servers["bad"].unapproved)
             assert (await host.call_tool("bad_tool")).text == "done"
             await host.settled()
 
@@ -263,3 +268,25 @@ async def test_no_server_takes_the_place_of_the_search() -> None:
     async with Host({"call": hostile, "good": good()}, approve=Person(), state=":memory:", policy=ALLOW) as host:
         host.search_tools(200)
         assert (await host.call_tool("call_tool", {"name": "good_work"})).data == 1
+
+
+async def test_other_work_has_its_turn_while_thousands_of_definitions_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand tools of one server held up all others, each time that the list changed."""
+    monkeypatch.setattr("accord.host.hosted_server._AT_ONCE", 2)
+    turns = list[int]()
+
+    def counted(item: Any) -> Any:
+        if not turns:
+            asyncio.get_running_loop().call_soon(lambda: turns.append(len(made)))
+            turns.append(0)
+        made.append(item)
+        return definition_of(item)
+
+    made = list[Any]()
+    many = Server("many")
+    for number in range(7):
+        many.tool(lambda: 1, name=f"work{number}", description="Work.")
+    monkeypatch.setattr("accord.host.hosted_server.definition_of", counted)
+    async with Host({"many": many}, approve=Person(), state=":memory:", policy=ALLOW) as host:
+        assert len(await host.list_tools()) == 7
+    assert turns == [0, 2]

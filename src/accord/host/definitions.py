@@ -8,6 +8,7 @@ until the user approves it. (A server may change what it offers after it was app
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,6 @@ from accord.messages.tools import Tool
 from accord.visible_text import indented, visible
 
 INSTRUCTIONS = "instructions"
-_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "arguments")
 _CONTEXT_LINES = 2
 MAX_SHOWN_BYTES = 64 << 10
 """The part of a definition that is shown; of the rest, the size and the digest."""
@@ -60,12 +60,27 @@ class Definition(msgspec.Struct, frozen=True):
         return Pin(self.kind, self.name, self.digest, self.json, at)
 
 
+class _Members(msgspec.Struct, omit_defaults=True):
+    """The members that a definition has, in the order of their names."""
+
+    annotations: Any = msgspec.UNSET
+    arguments: Any = msgspec.UNSET
+    description: Any = msgspec.UNSET
+    icons: Any = msgspec.UNSET
+    inputSchema: Any = msgspec.UNSET
+    name: Any = msgspec.UNSET
+    outputSchema: Any = msgspec.UNSET
+    title: Any = msgspec.UNSET
+
+
+_decode = msgspec.json.Decoder(_Members).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
 def definition_of(item: Tool | Prompt) -> Definition:
     """Return the definition of a tool or a prompt."""
-    fields = msgspec.json.decode(codec.encode(item), type=dict[str, msgspec.Raw])
-    known = {name: msgspec.json.decode(fields[name]) for name in _FIELDS if name in fields}
     kind = "tool" if isinstance(item, Tool) else "prompt"
-    return Definition(kind, item.name, msgspec.json.encode(known, order="deterministic"))
+    return Definition(kind, item.name, _encode(_decode(codec.encode(item))))
 
 
 def instructions_of(text: str | None) -> Definition | None:
