@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -21,6 +22,8 @@ import pytest
 
 if sys.platform == "win32":
     pytest.skip("needs a pseudo-terminal", allow_module_level=True)
+
+from accord.cli.interrupts import Interrupts, run_interruptible
 
 from tests.cli.conftest import Run
 from tests.cli.terminal import SECONDS, Terminal
@@ -121,6 +124,28 @@ def test_a_closed_terminal_ends_the_inspector_and_leaves_nothing(
             process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == code
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("begins", "code"), [(True, 129), (False, 0)])
+def test_no_further_signal_cancels_what_a_command_closes(begins: bool, code: int) -> None:
+    """A terminal that closes sends SIGHUP, as its shell does, and ends the input before that."""
+    closed = False
+
+    async def close() -> None:
+        nonlocal closed
+        signal.raise_signal(signal.SIGHUP)
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        closed = True
+
+    async def work(interrupts: Interrupts) -> int:
+        interrupts.contexts.push_async_callback(close)
+        if begins:
+            signal.raise_signal(signal.SIGHUP)
+            await asyncio.Event().wait()
+        return 0
+
+    assert (run_interruptible(work), closed) == (code, True)
 
 
 def test_a_program_under_live_reload_is_inspected(folder: Path) -> None:

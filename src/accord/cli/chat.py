@@ -117,21 +117,21 @@ def command(question: str | None, options: ChatOptions) -> int:
     async def work(interrupts: Interrupts) -> int:
         approver = TerminalApprover(interrupts)
         approve = approver if options.approve == "ask" else _deny
-        async with contextlib.AsyncExitStack() as stack:
-            if isinstance(model, contextlib.AbstractAsyncContextManager):
-                await stack.enter_async_context(model)
-            host = host_for(configuration, approver, approve=approve, models=[model], record=record)
-            await stack.enter_async_context(host)
-            warn_unavailable(host)
-            if options.model.startswith("scripted:"):
-                screen.warn(f"the model is a fake: it gives the answers in {printable(model.name)}")
-            if question is not None:
-                return await _answer_once(host, model, options, question)
-            chat = Chat(host, model, options, approver, interrupts)
-            if record is not None:
-                screen.print_line(click.style(f"recording to {record}", dim=True))
-            await chat.run()
-            return 0
+        stack = interrupts.contexts
+        if isinstance(model, contextlib.AbstractAsyncContextManager):
+            await stack.enter_async_context(model)
+        host = host_for(configuration, approver, approve=approve, models=[model], record=record)
+        await stack.enter_async_context(host)
+        warn_unavailable(host)
+        if options.model.startswith("scripted:"):
+            screen.warn(f"the model is a fake: it gives the answers in {printable(model.name)}")
+        if question is not None:
+            return await _answer_once(host, model, options, question)
+        chat = Chat(host, model, options, approver, interrupts)
+        if record is not None:
+            screen.print_line(click.style(f"recording to {record}", dim=True))
+        await chat.run()
+        return 0
 
     return run_interruptible(work)
 

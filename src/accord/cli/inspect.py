@@ -74,31 +74,33 @@ def command(
         from accord.inspector.app import Inspector
 
         approver = TerminalApprover(interrupts) if is_interactive() else None
-        async with Inspector(
-            *targets, configuration=config, session=session, approver=approver, redacted=not unredacted
-        ) as inspector:
-            await _serve(inspector, sockets, base, approver, opens=not no_open)
+        inspector = await interrupts.contexts.enter_async_context(
+            Inspector(*targets, configuration=config, session=session, approver=approver, redacted=not unredacted)
+        )
+        await interrupts.contexts.enter_async_context(_serving(inspector, sockets))
+        await _show(inspector, base, approver, opens=not no_open)
         return 0
 
     return run_interruptible(work)
 
 
-async def _serve(
-    inspector: Inspector, sockets: Sequence[socket], base: str, approver: TerminalApprover | None, *, opens: bool
-) -> None:
+def _serving(inspector: Inspector, sockets: Sequence[socket]) -> contextlib.AbstractAsyncContextManager[object]:
     from accord.inspector.transfers import MAX_UPLOAD
     from accord.limits import HTTPLimits, Limits
     from accord.server.http.serving.serve import serving
 
     # a session file is uploaded as one body; the inspector bounds the bodies of commands itself
-    async with serving(inspector, sockets, Limits(http=HTTPLimits(body_bytes=MAX_UPLOAD))):
-        _print_link(inspector, base)
-        if opens:
-            await _open_browser(inspector, base)
-        if approver is None:
-            await asyncio.Event().wait()
-        else:
-            await _read_keys(inspector, base, approver)
+    return serving(inspector, sockets, Limits(http=HTTPLimits(body_bytes=MAX_UPLOAD)))
+
+
+async def _show(inspector: Inspector, base: str, approver: TerminalApprover | None, *, opens: bool) -> None:
+    _print_link(inspector, base)
+    if opens:
+        await _open_browser(inspector, base)
+    if approver is None:
+        await asyncio.Event().wait()
+    else:
+        await _read_keys(inspector, base, approver)
 
 
 def _print_link(inspector: Inspector, base: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ class Interrupts:
     """The pieces of work that Ctrl-C cancels, the newest first."""
 
     def __init__(self) -> None:
+        self.contexts: contextlib.AsyncExitStack = contextlib.AsyncExitStack()
+        """What the command has to close: SIGTERM and SIGHUP do not cancel that."""
         self._actions: list[Callable[[], object]] = []
         self._before: Any = None
 
@@ -76,22 +79,29 @@ class Interrupts:
 def run_interruptible(work: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     """Run `work` in an event loop and return its exit code; Ctrl-C, SIGTERM and SIGHUP cancel it."""
     code = INTERRUPTED
+    ends = False
 
     async def main() -> int:
         task = asyncio.current_task()
         assert task is not None, "asyncio.run creates a task"
 
         def terminate(number: signal.Signals) -> None:
-            nonlocal code
-            code = _ENDS[number]
-            task.cancel()
+            nonlocal code, ends
+            if not ends:  # a terminal that closes ends the input, and then its shell and the system may send SIGHUP
+                code, ends = _ENDS[number], True
+                task.cancel()
 
         for number in _ENDS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 with contextlib.suppress(NotImplementedError):  # Windows: SIGTERM ends the process
                     asyncio.get_running_loop().add_signal_handler(number, terminate, number)
+        nonlocal ends
         with Interrupts() as interrupts:
-            return await work(interrupts)
+            try:
+                return await work(interrupts)
+            finally:
+                ends = True
+                await interrupts.contexts.__aexit__(*sys.exc_info())
 
     try:
         return asyncio.run(main())

@@ -67,8 +67,9 @@ async def read_line(
             screen.print_prompt(prompt, nl=False)
             while not line.endswith(b"\n"):
                 chunk = await _read_chunk(sys.stdin.fileno())
-                if not chunk:  # Ctrl-D: the terminal printed no end of line
-                    screen.print_prompt()
+                if not chunk:  # Ctrl-D: the terminal printed no end of line; or it is gone
+                    with suppress(OSError):
+                        screen.print_prompt()
                     break
                 if len(chunk) >= _CUT_OFF_BYTES:
                     screen.print_prompt("  the terminal has cut off this line, at 4,094 bytes: type a shorter one")
