@@ -214,7 +214,32 @@ async def test_an_app_that_leaves_no_time_for_the_page_is_closed(open_own_app: O
     await expect(page.get_by_role("strong").filter(has_text="the app was closed: it sent more")).to_be_visible()
 
 
+@pytest.mark.parametrize("is_hidden", [False, True], ids=["a long task", "a hidden page"])
+async def test_an_app_is_not_to_blame_for_messages_that_waited(open_own_app: OpenOwnApp, is_hidden: bool) -> None:
+    """After a dialog, or a time in the background, what it had sent arrived before the first timer: it was closed."""
+    page = await open_own_app()
+    await page.evaluate(NO_TIMER_RUNS if is_hidden else TIME_HAS_PASSED)
+    await page.evaluate("() => { window.received = 0; addEventListener('message', () => { window.received += 1; }); }")
+    await page.evaluate(
+        f"Object.defineProperty(document, 'hidden', {{ value: {str(is_hidden).lower()}, writable: true }})"
+    )
+    await (await frame_of(page)).evaluate(MANY["parent"])
+    await page.evaluate(RECEIVED, 1500)
+    await page.evaluate("() => { document.hidden = false; }")
+    await (await frame_of(page)).evaluate("() => send({ method: 'ui/message' })")
+    await page.evaluate(RECEIVED, 1501)
+    await expect(page.locator("iframe")).to_have_count(1)
+
+
 NO_TIMER_RUNS = """() => {
+  for (let timer = setInterval(() => {}, 1000); timer > 0; timer -= 1) clearInterval(timer);
+  let now = performance.now();
+  performance.now = () => (now += 10);
+}"""
+RECEIVED = """async (count) => {
+  while (window.received < count && document.querySelector("iframe")) await new Promise(requestAnimationFrame);
+}"""
+TIME_HAS_PASSED = """() => {
   for (let timer = setInterval(() => {}, 1000); timer > 0; timer -= 1) clearInterval(timer);
   const now = performance.now.bind(performance);
   performance.now = () => now() + 10_000;

@@ -22,6 +22,7 @@ const MOST_ARGUMENTS = 200_000;
 const MOST_BETWEEN_TICKS = 1000;
 const TICK_MILLISECONDS = 500;
 const STARVED_MILLISECONDS = 5000;
+const MOST_BETWEEN_MESSAGES = 1000;
 const MOST_VALUES = 500_000;
 const CHARACTERS_PER_VALUE = 40; // To copy a value takes as long as to copy so many characters.
 const MOST_RUNNING = 2;
@@ -45,7 +46,7 @@ export class AppBridge {
   messages = [];
   #received = { count: 0, characters: 0, since: 0 };
   /** When a timer of the page last ran, and the messages since then, also those of frames in the app. */
-  #tick = { at: performance.now(), messages: 0 };
+  #tick = newTick();
   #wasCalled = false;
   #running = 0;
   /** Starts the next command of the app, for each that waits.
@@ -67,9 +68,12 @@ export class AppBridge {
     this.argumentsText = argumentsText;
     this.context = context;
     this.tool = JSON.parse(opened.toolJson);
-    this.onMessage = (/** @type {MessageEvent} */ event) => void this.#receive(event);
+    this.onMessage = (/** @type {MessageEvent} */ event) => {
+      void this.#receive(event);
+      this.#tick.last = performance.now();
+    };
     addEventListener("message", this.onMessage);
-    this.ticks = setInterval(() => (this.#tick = { at: performance.now(), messages: 0 }), TICK_MILLISECONDS);
+    this.ticks = setInterval(() => (this.#tick = newTick()), TICK_MILLISECONDS);
     this.onScheme = () => this.#send({ method: "ui/notifications/host-context-changed", params: { theme: this.#theme } });
     this.#scheme.addEventListener("change", this.onScheme);
   }
@@ -130,11 +134,12 @@ export class AppBridge {
     this.context.update();
   }
 
-  /** Returns whether the page does nothing any more but receive messages: not even those that are ignored are free. */
+  /** Returns whether the page does nothing any more but receive messages: not even those that are ignored are free. An
+   * app is not to blame for what waited while the page was hidden, where timers rest, or did something long itself. */
   #isStarved() {
+    if (document.hidden || performance.now() - this.#tick.last > MOST_BETWEEN_MESSAGES) this.#tick = newTick();
     this.#tick.messages += 1;
-    const { at, messages } = this.#tick;
-    return messages > MOST_BETWEEN_TICKS && performance.now() - at > STARVED_MILLISECONDS && !document.hidden;
+    return this.#tick.messages > MOST_BETWEEN_TICKS && performance.now() - this.#tick.at > STARVED_MILLISECONDS;
   }
 
   /** Closes the app at once: what it has sent already would hold up the next drawing of the page. */
@@ -304,6 +309,12 @@ export class AppBridge {
 }
 
 class UnknownMethod extends Error {}
+
+/** Returns when a timer of the page ran, the messages since then, and when the last of them was received. */
+function newTick() {
+  const now = performance.now();
+  return { at: now, messages: 0, last: now };
+}
 
 /**
  * Returns a JSON text in which characters that cannot be seen, or that change the order of others, are escapes.
