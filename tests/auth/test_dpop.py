@@ -132,6 +132,21 @@ async def test_a_token_without_a_binding_is_used_where_none_is_required(store: C
         assert (await stored(store)).tokens.token_type == "Bearer"
 
 
+async def test_a_refresh_token_may_be_bound_alone(store: CredentialStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "this has the effect of DPoP-binding the refresh token alone" (RFC 9449, 5)."""
+    clock = Clock()
+    async with place(dpop="supported", faults={"proof_ignored"}, clock=clock) as at:
+        unbound = at.issuer._tokens.access_token
+        monkeypatch.setattr(at.issuer._tokens, "access_token", lambda of, scopes, key: unbound(of, scopes, None))
+        for _ in range(3):
+            async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
+                assert (await client.call_tool("who")).text == "alice"
+                clock.now += 3_601
+        assert (await stored(store)).tokens.token_type == "Bearer"
+        assert at.issuer.counts["token"] == 3
+        assert at.issuer.counts["authorization"] == 1
+
+
 @pytest.mark.parametrize("support", ["supported", "required"])
 async def test_without_the_extra_a_required_proof_is_an_error_and_a_possible_one_is_left_out(
     support: Any, store: CredentialStore, monkeypatch: pytest.MonkeyPatch

@@ -281,7 +281,8 @@ class GrantCredentials:
 
     async def _refresh(self, login: Login) -> Tokens:
         discovery = login.discovery
-        authentication = with_proof(SecretAuthentication(login.client), self._key, self._now)
+        key = None if login.dpop_key is None else DPoPKey(login.dpop_key)  # the access token may be bound to none
+        authentication = with_proof(SecretAuthentication(login.client), key, self._now)
         steps = refresh_tokens(discovery.metadata, authentication, login.tokens, discovery.resource, self._now())
         return await run_steps(steps, self._http.send)
 
