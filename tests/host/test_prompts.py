@@ -227,3 +227,15 @@ def test_the_time_to_show_a_value_of_many_megabytes_is_that_of_its_beginning() -
         shown = prompt.text()
     assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
     assert shown.endswith(" more characters")
+
+
+@pytest.mark.parametrize("at", [0, 250, 499])
+def test_a_change_in_a_long_argument_is_shown_wherever_it_is(at: int) -> None:
+    """The unchanged lines before it took all of the room."""
+    lines = [f"line {number}" for number in range(500)]
+    before = {"text": "\n".join(lines)}
+    lines[at] = "delete everything"
+    shown = call_prompt(arguments={"text": "\n".join(lines)}, before=before).text()
+    assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
+    assert [line for line in shown.split("\n") if line.startswith("  +") and "delete everything" in line]
+    assert "… unchanged lines are left out" in shown

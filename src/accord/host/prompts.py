@@ -19,6 +19,7 @@ from accord.visible_text import escape_characters, indented, single_line, trunca
 
 _MAX_LINES = 200
 """Lines of one part of a prompt; what is left out is counted."""
+_CONTEXT_LINES = 2
 _MAX_DESCRIPTION_LINES = 40
 _MAX_DEFINITION_LINES = 2_000
 _MAX_DEFINITION_BYTES = 512 << 10
@@ -169,12 +170,16 @@ class _Lines:
 
     def quote_value(self, value: Any, mark: str, before: Any = None) -> _Lines:
         """Add a JSON value, with what changed since `before`. Only the beginning of a large one becomes lines: the
-        lines of megabytes would take seconds.
+        lines of megabytes would take seconds. Of many lines, the changed ones are shown, wherever they are.
         """
         text, left_out = _value_text(value)
         lines = new = json_lines(text)
         if before is not None:
-            lines = difference(json_lines(_value_text(before)[0]), new, len(new)) or new
+            is_long = len(new) > _MAX_LINES
+            changed = difference(json_lines(_value_text(before)[0]), new, _CONTEXT_LINES if is_long else len(new))
+            lines = changed or new
+            if is_long and changed:
+                self.leave_out("unchanged lines are left out", mark)
         self.quote(lines, mark)
         return self.leave_out(f"{left_out:,} more characters", mark) if left_out else self
 
