@@ -97,6 +97,21 @@ def test_a_folder_is_shown_and_bound_as_the_one_where_a_link_leads(tmp_path: Pat
     assert describe_target(target).digest != before.digest
 
 
+@pytest.mark.parametrize(
+    ("issuer", "note"),
+    [
+        ("https://example.com@evil.test", "\nnote: the host of issuer is evil.test"),
+        ("https://ex\u0430mple.com", "\nnote: the host of issuer is ex\\u0430mple.com"),
+        ("https://example.com", ""),
+        ("https://[::1", ""),
+    ],
+)
+def test_a_login_at_a_url_that_shows_another_host_has_a_note(issuer: str, note: str) -> None:
+    entry = {"url": "https://a.test/mcp", "auth": {"type": "oauth", "issuer": issuer}}
+    shown = "\n".join(describe_target(Remote("https://a.test/mcp"), entry).lines())
+    assert shown.endswith(f"\nlogin: issuer {issuer}{note}")
+
+
 def test_a_change_of_a_script_changes_the_digest(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text("one")

@@ -107,8 +107,7 @@ class CommandDescription(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the description as lines of text, with hidden characters escaped."""
         received = ", ".join(map(_line, self.references))
         received_lines = [f"receives the values of: {received}"] if received else []
-        login_lines = [f"login: {', '.join(map(_line, self.login))}"] if self.login else []
-        return [*self._command_lines(), *login_lines, *received_lines, *self._setting_lines()]
+        return [*self._command_lines(), *self._login_lines(), *received_lines, *self._setting_lines()]
 
     def _command_lines(self) -> list[str]:
         if not self.program and not self.folder:
@@ -129,6 +128,13 @@ class CommandDescription(msgspec.Struct, frozen=True, omit_defaults=True):
         if selecting := [name for name in self.variables if name.upper().startswith(_SELECTING)]:
             lines.append(f"note: these variables can select the code that runs: {', '.join(map(_line, selecting))}")
         return lines
+
+    def _login_lines(self) -> list[str]:
+        if not self.login:
+            return []
+        places = (place.partition(" ") for place in self.login)
+        notes = (note for key, _, url in places for note in _host_note(url, f" of {key}"))
+        return [f"login: {', '.join(map(_line, self.login))}", *notes]
 
     def _setting_lines(self) -> list[str]:
         if not self.settings:
@@ -261,12 +267,15 @@ def _packages(words: Iterable[str], options: Container[str]) -> list[str]:
     return [*(named or first), *more]
 
 
-def _host_note(url: str) -> list[str]:
+def _host_note(url: str, of: str = "") -> list[str]:
     """Name the host of a URL that seems to be at another one: before an `@`, or in letters that look like ASCII."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a login at no URL, which fails
+        return []
     host = parts.hostname or ""
     is_clear = "@" not in parts.netloc and host.isascii()
-    return [] if is_clear else [f"note: the host is {host.encode('unicode_escape').decode()}"]
+    return [] if is_clear else [f"note: the host{of} is {host.encode('unicode_escape').decode()}"]
 
 
 def _line(text: str) -> str:
