@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -457,3 +458,20 @@ def test_a_request_that_is_invalid_gets_the_error_too(tmp_path: Path, fields: An
     session = RecordedServer(tmp_path / "calls.jsonl").session()
     found = session.find({"jsonrpc": "2.0", "id": 1, **fields})
     assert "has no such request" in found.responses[0].message["error"]["message"]
+
+
+@pytest.mark.parametrize("params", [[1], "all", {"_meta": [1]}, {"_meta": "x"}])
+async def test_progress_for_a_request_with_invalid_params_has_the_recorded_token(tmp_path: Path, params: Any) -> None:
+    """It ended the recorded server."""
+    file = tmp_path / "recorded.transcript"
+    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 7, "progress": 1}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    answered = {"jsonrpc": "2.0", "id": 1, "result": {}}
+    lines = [("sent", request), ("received", progress), ("received", answered)]
+    head = {"kind": "session", "version": 1, "at": "2026-11-23T15:40:02.000Z"}
+    entries = [{"kind": "message", "connection": 1, "direction": way, "message": each} for way, each in lines]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in [head, *entries]), "utf-8")
+    session, sink = RecordedServer(file).session(), Mock()
+    asked = {**request, "params": params}
+    await session.answer(session.find(asked), asked, sink)
+    assert [json.loads(call.args[0]) for call in sink.send.call_args_list] == [progress, answered]

@@ -69,7 +69,8 @@ class RecordedExchanges:
     def unknown(self, request: JSONObject) -> RecordedExchange:
         """Return an exchange with an error that names the recorded requests."""
         message = TranscriptMessage(0, True, request)
-        text = f"{self._file} has no such request: {request_label(message)}; it has {self._labels}"
+        label = truncate(request_label(message), _LABELS)
+        text = f"{self._file} has no such request: {label}; it has {self._labels}"
         code = INVALID_PARAMS if message.method in self._methods else METHOD_NOT_FOUND
         error = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": text}}
         return RecordedExchange(message, [TranscriptMessage(0, False, error)])
@@ -211,6 +212,12 @@ def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchang
     return [exchange for exchange in exchanges if exchange.responses or exchange.request.method not in _ANY_PARAMS]
 
 
+def _progress_token(request: JSONObject, default: Any) -> Any:
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return meta.get("progressToken", default) if isinstance(meta, dict) else default
+
+
 def _adapt(message: TranscriptMessage, recorded: JSONObject, request: JSONObject) -> JSONObject:
     """Return a server message with the id and progress token of this request in place of the recorded ones."""
     body = message.message
@@ -218,7 +225,7 @@ def _adapt(message: TranscriptMessage, recorded: JSONObject, request: JSONObject
         return {**body, "id": request["id"]}
     params = dict(body.get("params") or {})
     if message.method == PROGRESS:
-        token = ((request.get("params") or {}).get("_meta") or {}).get("progressToken", params.get("progressToken"))
+        token = _progress_token(request, params.get("progressToken"))
         return {**body, "params": {**params, "progressToken": token}}
     meta = params.get("_meta") or {}
     if meta.get(_SUBSCRIPTION) == recorded["id"]:
