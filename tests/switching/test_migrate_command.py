@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,32 @@ def test_an_edit_that_was_saved_meanwhile_is_not_lost(tmp_path: Path, monkeypatc
     with pytest.raises(TargetError, match="it changed meanwhile; nothing was written"):
         command.callback((file,), write=False, native=False, no_start=True)
     assert file.read_text() == edited
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no owner there")
+def test_a_file_keeps_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(PROGRAM)
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "chown", lambda path, user, group: given.append((user, group)))
+    assert command.callback is not None
+    command.callback((file,), write=True, native=False, no_start=True)
+    assert given == [(file.stat().st_uid, file.stat().st_gid)]
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_ctrl_c_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    def press(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    file = tmp_path / "server.py"
+    file.write_text(PROGRAM)
+    monkeypatch.setattr(*((os, "fsync") if moment == "fsync" else (Path, "replace")), press)
+    assert command.callback is not None
+    with pytest.raises(KeyboardInterrupt):
+        command.callback((file,), write=True, native=False, no_start=True)
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_text() == PROGRAM
 
 
 def test_a_program_whose_encoding_would_rewrite_its_bytes_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tokenize
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -66,17 +67,27 @@ def replace(file: Path, content: bytes, *, was: bytes) -> None:
     file = file.resolve()  # a link stays a link
     temporary = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
-        if file.read_bytes() != was:
-            raise TargetError(f"{file}: it changed meanwhile; nothing was written")
+        with file.open("r+b") as before:  # an error where the file is read-only, as an editor says
+            if before.read() != was:
+                raise TargetError(f"{file}: it changed meanwhile; nothing was written")
         with temporary.open("xb") as out:
-            shutil.copymode(file, temporary)
+            _copy_owner_and_mode(file, temporary)
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(file)
     except OSError as exc:
-        temporary.unlink(missing_ok=True)
         raise TargetError(f"{file} cannot be written: {exc}; it is as it was") from exc
+    finally:  # also after Ctrl-C
+        temporary.unlink(missing_ok=True)
+
+
+def _copy_owner_and_mode(source: Path, target: Path) -> None:
+    owner = source.stat()
+    if sys.platform != "win32":
+        with suppress(PermissionError):  # only root gives files away
+            os.chown(target, owner.st_uid, owner.st_gid)
+    shutil.copymode(source, target)
 
 
 def _all_start(results: Mapping[Path, RewriteResult]) -> bool:
