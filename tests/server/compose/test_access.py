@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -946,6 +947,35 @@ class WithoutParameters(Provider):
     async def resource(self, uri: str) -> Provided | None:
         path = normpath(re.sub(";[^/]*", "", uri.replace("docs://", "/")))
         return Provided(Resource(uri=uri, name=uri), lambda: path)
+
+
+class Counting(RequireScopes):
+    """Counts the characters that its rules are compared with."""
+
+    compared = 0
+
+    def scopes_of(self, name: str, tags: Any) -> frozenset[str]:
+        self.compared += len(name)
+        return super().scopes_of(name, tags)
+
+
+@pytest.mark.parametrize(
+    "part", ["\\../..", "/..\\\\..//../;x", "%252e%252e//\\\\;a/..", "\ufdfa/..", "%252f..%5c..%2f"]
+)
+@pytest.mark.parametrize("kind", ["provider", "template"])
+async def test_rules_are_compared_with_few_readings_of_a_long_uri(kind: str, part: str) -> None:
+    """With hundreds of rules, each further reading would take time from other clients."""
+    rules = Counting({"docs://private/*": {"admin"}})
+    server = Server("docs", auth=WHO, middleware=[rules])
+    if kind == "provider":
+        server.add_provider(WithoutParameters())
+    else:
+        server.resource("docs://{+path}", unsafe_variables=True)(lambda path: path)
+    async with over_http(server) as url, client_of(url, "eve") as eve:
+        rules.compared = 0
+        with suppress(ResourceNotFound):
+            await eve.read_resource("docs://A/b/c/d/e/f/g/h/.." + part * (8_000 // len(part)))
+    assert rules.compared <= 150_000
 
 
 async def test_a_provider_that_completes_everything_does_not_distinguish_a_hidden_template_from_a_missing_one() -> None:

@@ -148,6 +148,11 @@ def test_the_readings_of_a_repeated_text_are_few(text: str) -> None:
     assert len(spellings("docs://" + 1_000 * text)) < 16
 
 
+def test_a_name_that_begins_with_dots_has_no_further_readings() -> None:
+    """Nor has a backslash in it: file systems of POSIX allow both in honest names."""
+    assert len(spellings("docs://a/..config/x\\y//z")) == len(spellings("docs://a/_config/x\\y//z"))
+
+
 @pytest.mark.parametrize("part", ["A%2561/..;x\\", "%2561/../", "%25252f"])
 def test_a_long_uri_with_many_readings_is_looked_up_in_few_of_them(part: str) -> None:
     server = Server("docs")

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from accord import Client, Server
 from accord.errors import DeclarationError, ResourceNotFound
-from accord.server.declare import templates as module
+from accord.server.declare import template_syntax, templates as module
 from accord.server.declare.templates import Template
 
 from tests.measure import assert_linear
@@ -478,6 +478,20 @@ async def test_a_uri_is_compared_only_with_templates_that_begin_as_it_does(monke
         server.registry.resource("t77://" + "a/" * 4_000)
     assert len(compared) == 1, "a template without room for so many slashes was compared"
     assert server.registry.resource("abc://one")[1] == {"scheme": "abc"}
+
+
+def test_a_uri_is_decoded_once_for_all_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that are templates are each compared with it."""
+    decoded, unescape = [], template_syntax._unescape
+
+    def counting(run: re.Match[str]) -> str:
+        decoded.append(run[0])
+        return unescape(run)
+
+    monkeypatch.setattr(template_syntax, "_unescape", counting)
+    for number in range(100):
+        Template(f"t{number}://{{+a}}").match("decoded://o%6Ece")
+    assert decoded == ["%6E"]
 
 
 async def test_of_templates_that_match_the_first_declared_counts() -> None:

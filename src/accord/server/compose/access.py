@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from accord.errors import ResourceNotFound
-from accord.server.compose.uri_spelling import MAX_SPELLINGS, cache_spellings, canonical, spellings
+from accord.server.compose.uri_spelling import cache_spellings, canonical, is_misread, spellings
 from accord.server.middleware.chain import NO_SCOPES, required_scopes
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from accord.server.core.registry_view import Reached
     from accord.server.core.visibility import Visibility
     from accord.session.pending_request import PendingRequest
-
-_MAX_CHARACTERS = 100_000
-"""The most characters in all readings of one URI, since each reading is looked up; as for `MAX_SPELLINGS`, a URI with
-more is hidden.
-"""
 
 _LISTED = 100_000
 """The most listed URIs whose registrations are cached."""
@@ -63,9 +58,10 @@ class Viewer(msgspec.Struct, frozen=True):
         a provider, may read that. A URI of a template is checked again without the parameters that the template
         ignores.
         """
-        if not self.can_see(registration, uri):
+        must_judge = self._must_judge(registry)
+        if (must_judge and is_misread(uri)) or not self.can_see(registration, uri):
             return False
-        if not self._must_judge(registry):
+        if not must_judge:
             return True
         plain = plain_uri(registry, registration, uri)
         return self._sees_all(reached_by(registry, registration, uri)) and (
@@ -118,10 +114,11 @@ class Viewer(msgspec.Struct, frozen=True):
             return (
                 self.can_read(registry, registration, name) if kind == "resource" else bool(self.versions(registration))
             )
+        must_judge = kind == "resource" and self._must_judge(registry)
+        if must_judge and not self._sees_all(reached_by(registry, None, name)):
+            return False
         rules = rules_by_name(registry, kind, name)
         if rules is None or not self.has_scopes(rules.scopes):
-            return False
-        if kind == "resource" and self._must_judge(registry) and not self._sees_all(reached_by(registry, None, name)):
             return False
         return self.visibility is None or self.visibility.is_visible((name,), rules.tags)
 
@@ -131,7 +128,7 @@ def reached_by(registry: Registry, registration: Registration | None, uri: str) 
     one of them, or the URI has too many readings. `registration` is None for a URI that no server has registered.
     """
     readings = spellings(uri)
-    if len(readings) >= MAX_SPELLINGS or sum(map(len, readings)) > _MAX_CHARACTERS:
+    if is_misread(uri):
         return None
     if (
         registration is not None

@@ -21,7 +21,7 @@ from accord.messages.prompts import Prompt
 from accord.messages.resources import ResourceTemplate
 from accord.messages.tools import Tool
 from accord.server.compose.provider_lookup import EMPTY_DEFINITIONS, ProviderLookup, Sees
-from accord.server.compose.uri_spelling import cache_spellings
+from accord.server.compose.uri_spelling import cache_spellings, is_misread
 from accord.server.core.registration import Registration, definition_key, listing_extension
 from accord.server.core.registry import KINDS
 from accord.server.core.registry_view import apply_middleware, apply_scopes
@@ -96,7 +96,8 @@ class ProviderResolver:
         found: dict[str, Registration] = {}
         for checked, (name, registration) in enumerate(changed.items(), 1):
             cache_spellings((name, *registration.names, *registration.former_names))
-            if self._with_scopes(kind, name, registration) is not None:
+            apply_scopes(name, registration, self._registry)
+            if self._is_shown(kind, name, registration):
                 found[name] = registration
             if checked % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # a URI with many spellings takes long, and there may be thousands
@@ -140,6 +141,8 @@ class ProviderResolver:
         registration of this server as the client gets it, or None if a rule hides it.
         """
         kind, change = lookup.kind, None
+        if kind == "resource" and self._registry.view.may_hide_uris and is_misread(name):
+            return  # before its readings are compared with each rule
         if kind == "tool":
             renamed = (old for old, each in self._registry.tool_changes.items() if each.name == name)
             inside = next(renamed, name)
@@ -235,20 +238,17 @@ class ProviderResolver:
         return None
 
     def _with_middleware(self, kind: str, name: str, registration: Registration | None) -> Registration | None:
-        if registration is None or self._with_scopes(kind, name, registration) is None:
+        if registration is None:
             return None
         apply_middleware(name, registration, self._registry)
-        return registration
+        return registration if self._is_shown(kind, name, registration) else None
 
-    def _with_scopes(self, kind: str, name: str, registration: Registration) -> Registration | None:
-        """Return a registration with the scopes that this server requires; None if a rule hides it, or hides what it
-        would replace.
-        """
-        apply_scopes(name, registration, self._registry)
+    def _is_shown(self, kind: str, name: str, registration: Registration) -> bool:
+        """Return whether no rule hides a registration, or what it would replace."""
         visibility = self._registry.visibility
         if visibility is not None and not visibility.is_visible(registration.names, registration.metadata.tags):
-            return None
-        return None if self._registry.hides(kind, name) else registration
+            return False
+        return not self._registry.hides(kind, name)
 
 
 def _through_mount(

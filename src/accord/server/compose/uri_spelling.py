@@ -41,7 +41,9 @@ _ROUNDS = 4
 _ROOTS = 8
 """The most segments at which a handler may begin."""
 MAX_SPELLINGS = 64
-"""The most readings of one URI; a URI with more is made to be misread, and is hidden if there are rules."""
+"""The most readings of one URI; see `is_misread`."""
+_MAX_CHARACTERS = 65_536
+"""The most characters in all readings of one URI, since each is compared with each rule."""
 
 
 def canonical(uri: str) -> str:
@@ -62,6 +64,14 @@ def spellings(name: str, *, whole: bool = False) -> tuple[str, ...]:
     if ":" not in name or _ONE_SPELLING.fullmatch(name):
         return (name,)
     return (not whole and _LISTED.readings.get(name)) or _spellings(name, whole)
+
+
+def is_misread(uri: str) -> bool:
+    """Return whether a URI has too many readings to compare them with rules: it is made to be misread, and is hidden if
+    there are rules.
+    """
+    readings = spellings(uri)
+    return len(readings) >= MAX_SPELLINGS or sum(map(len, readings)) > _MAX_CHARACTERS
 
 
 def cache_spellings(names: Iterable[str]) -> None:
@@ -159,27 +169,32 @@ def resolved(path: str) -> Iterator[str]:
     """
     head = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?://)?", path)
     start = head[0] if head else ""
-    separators = (r"[/\\]", "/") if "\\" in path and ".." in path else (r"[/\\]",)
-    for separator in separators:
-        segments = re.split(separator, path[len(start) :])
-        for removed in ({"", "."}, {"."}) if {"", ".."} <= {*segments} else ({"", "."},):
-            yield from _resolved(start, segments, removed)
+    segments = re.split(r"[/\\]", path[len(start) :])
+    yield from _resolved(start, segments)
+    if "\\" in path and ".." in segments:
+        yield from _resolved(start, path[len(start) :].split("/"))
 
 
-def _resolved(start: str, segments: Sequence[str], removed: Collection[str]) -> Iterator[str]:
+def _resolved(start: str, segments: Sequence[str]) -> Iterator[str]:
     before = segments.index("..") if ".." in segments else 0
-    for root in range(min(max(before, 1), _ROOTS) + 1):
-        path_segments = list(segments[: min(root, 1)])
-        top = len(path_segments) + sum(segment not in removed for segment in segments[1:root])
-        for segment in segments[len(path_segments) :]:
-            if segment == "..":
-                del path_segments[max(len(path_segments) - 1, top) :]
-            elif segment not in removed:
-                path_segments.append(segment)
-        path_segments[1:] = filter(None, path_segments[1:])
-        yield start + "/".join(path_segments)
-        # file systems may ignore case, and trailing dots and blanks
-        yield start + "/".join(segment.rstrip(". \t") for segment in path_segments).casefold()
+    for removed in ({"", "."}, {"."}) if {"", ".."} <= {*segments} else ({"", "."},):
+        for root in range(min(max(before, 1), _ROOTS) + 1):
+            path = _resolved_below(segments, root, removed)
+            yield start + "/".join(path)
+            # file systems may ignore case, and trailing dots and blanks
+            yield start + "/".join(segment.rstrip(". \t") for segment in path).casefold()
+
+
+def _resolved_below(segments: Sequence[str], root: int, removed: Collection[str]) -> list[str]:
+    """Return the segments of a path for a handler that begins at segment `root`."""
+    found = list(segments[: min(root, 1)])
+    top = len(found) + sum(segment not in removed for segment in segments[1:root])
+    for segment in segments[len(found) :]:
+        if segment == "..":
+            del found[max(len(found) - 1, top) :]
+        elif segment not in removed:
+            found.append(segment)
+    return found[:1] + [segment for segment in found[1:] if segment]
 
 
 def _normal_escape(match: re.Match[str]) -> str:

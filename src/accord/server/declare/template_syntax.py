@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -167,6 +168,7 @@ def percent_encode(text: str, safe: str) -> str:
     return quote(_BARE_PERCENT.sub("%25", text), safe=safe + "%") if safe else quote(text, safe="")
 
 
+@lru_cache(maxsize=8)  # each rule that is a template matches the same URI
 def units_of(text: str) -> str | None:
     """Return one character for each unit of a URI, see `template_matching`; None for invalid escapes."""
     try:

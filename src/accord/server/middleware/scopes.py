@@ -8,7 +8,7 @@ from fnmatch import translate
 from typing import Any
 
 from accord.errors import DeclarationError, InvalidParams, ProtocolError, ResourceNotFound
-from accord.server.compose.uri_spelling import MAX_SPELLINGS, decoded, resolved, spellings, with_ordered_query
+from accord.server.compose.uri_spelling import decoded, is_misread, resolved, spellings, with_ordered_query
 from accord.server.core.registration import definition_key
 from accord.server.core.visibility import words
 from accord.server.declare.templates import Template
@@ -71,12 +71,9 @@ class RequireScopes:
             ]
         template = _template(request.declared_as)
         names = {request.name, request.declared_as, request.name if template is None else template.plain(request.name)}
-        is_misread = any(len(spellings(name)) >= MAX_SPELLINGS for name in names)
-        if (
-            is_misread
-            or not frozenset().union(*(self._required_scopes(name, request.tags) for name in names)) <= granted
-        ):
-            raise _unknown(request)
+        for name in names:
+            if is_misread(name) or not self._required_scopes(name, request.tags) <= granted:
+                raise _unknown(request)
         return await call_next(request)
 
     def _required_scopes(self, name: str, tags: Collection[str]) -> frozenset[str]:
