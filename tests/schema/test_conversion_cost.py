@@ -14,7 +14,7 @@ import pydantic_core
 import pytest
 
 from accord.errors import InvalidArguments, Mismatch
-from accord.schema import pydantic_types
+from accord.schema import arguments, pydantic_types
 from accord.schema.arguments import integers_of_floats
 from accord.schema.type_converter import convert_to
 from accord.server.declare.signature import signature
@@ -217,6 +217,18 @@ def test_a_value_without_such_numbers_is_not_converted_again() -> None:
     value = {"a": [{"b": [1, "x", 1.5]}], "c": {}}
     assert integers_of_floats(value) is value
     assert integers_of_floats({**value, "d": [[2.0]]}) == {**value, "d": [[2]]}
+
+
+def test_items_without_such_numbers_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may send many of them."""
+    seen = []
+    monkeypatch.setattr(arguments, "integers_of_floats", lambda value: seen.append(value) or integers_of_floats(value))
+    assert integers_of_floats([[0, "x"], {"a": True, "b": None}, [1, 2.0]]) == [
+        [0, "x"],
+        {"a": True, "b": None},
+        [1, 2],
+    ]
+    assert seen == [[0, "x"], {"a": True, "b": None}, [1, 2.0], 1, 2.0]
 
 
 def test_only_the_first_failures_of_pydantic_are_in_its_error() -> None:

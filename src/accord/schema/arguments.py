@@ -37,6 +37,8 @@ _MAX_NAMES = 20
 """Number of known arguments in an error."""
 _MAX_GUESS_LENGTH = 64
 """Maximum length of an unknown argument that may be a misspelled one."""
+_ATOMS = frozenset({bool, int, str, type(None)})
+"""Types of values without floats in them."""
 
 
 class Rest(msgspec.Struct, frozen=True, eq=False):
@@ -215,10 +217,10 @@ def integers_of_floats(value: Any) -> Any:
     value itself if there is none."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**63 else value
-    if isinstance(value, list):
+    if isinstance(value, list) and not _ATOMS.issuperset(map(type, value)):
         items = [integers_of_floats(item) for item in value]
         return value if all(map(is_, items, value)) else items
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _ATOMS.issuperset(map(type, value.values())):
         members = {key: integers_of_floats(item) for key, item in value.items()}
         return value if all(map(is_, members.values(), value.values())) else members
     return value
