@@ -407,6 +407,34 @@ async def test_what_was_put_while_it_changed_is_not_answered() -> None:
         assert text(await client.ask("resources/read", {"uri": "data://x"})) == "x 3"
 
 
+@pytest.mark.parametrize("found", [b"", b"[]", b"{}", b"\xff", "text"])
+async def test_a_value_that_is_no_result_is_not_answered(found: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Another version of a program may have stored it."""
+    store = MemoryResults()
+    server = Counting(Caching(store=store))
+    async with reached(server, "memory 2026-07-28") as ask:
+        assert text(await ask("resources/read", {"uri": "data://x"})) == "x 1"
+        for key, (_, ends) in store._results.items():
+            store._results[key] = found, ends
+        assert text(await ask("resources/read", {"uri": "data://x"})) == "x 2"
+        assert text(await ask("resources/read", {"uri": "data://x"})) == "x 2"
+    assert "a store of results failed" in caplog.text
+
+
+async def test_concurrent_requests_clear_a_store_once() -> None:
+    store = Remote("clear")
+    server = Counting(Caching(store=store))
+    async with caller(server, "2025-11-25") as client:
+        await client.ask("resources/read", {"uri": "data://x"})
+        server.resource_updated("data://x")
+        ids = [client.send("resources/read", {"uri": "data://x"}) for _ in range(5)]
+        await until(lambda: store.waiting)
+        await turns(20)
+        store.go.set()
+        assert len([await client.answer(id) for id in ids]) == 5
+    assert store.waiting == 1
+
+
 async def test_memory_is_bounded_by_number_and_bytes_and_what_is_used_stays() -> None:
     store = MemoryResults(most=2, bytes=100)
     await store.put("a", b"1", 60)

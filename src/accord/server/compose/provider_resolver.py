@@ -97,7 +97,7 @@ class ProviderResolver:
         for checked, (name, registration) in enumerate(changed.items(), 1):
             cache_spellings((name, *registration.names, *registration.former_names))
             apply_scopes(name, registration, self._registry)
-            if self._is_shown(kind, name, registration):
+            if self._is_visible(kind, name, registration):
                 found[name] = registration
             if checked % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # a URI with many spellings takes long, and there may be thousands
@@ -241,9 +241,9 @@ class ProviderResolver:
         if registration is None:
             return None
         apply_middleware(name, registration, self._registry)
-        return registration if self._is_shown(kind, name, registration) else None
+        return registration if self._is_visible(kind, name, registration) else None
 
-    def _is_shown(self, kind: str, name: str, registration: Registration) -> bool:
+    def _is_visible(self, kind: str, name: str, registration: Registration) -> bool:
         """Return whether no rule hides a registration, or what it would replace."""
         visibility = self._registry.visibility
         if visibility is not None and not visibility.is_visible(registration.names, registration.metadata.tags):

@@ -143,11 +143,12 @@ class Caching:
         self._edition = 0
         self._stale: dict[str, int] = {}
         """The prefixes of keys that the store may have stale results of, by the edition since which."""
+        self._clearing: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
 
     async def clear(self) -> None:
         """Remove all results. Results of running requests are not cached either."""
         self._invalidate("")
-        await self._refresh()
+        await self._clear_stale()
 
     async def __call__(self, request: Request, call_next: CallNext) -> Any:
         """See `Server.add_middleware`."""
@@ -248,7 +249,10 @@ class Caching:
         await self._refresh()
         if self._stale:
             return None
-        found = await self._ignore_errors(self._store.get(key))
+        return await self._ignore_errors(self._stored(request, key))
+
+    async def _stored(self, request: Request, key: str) -> Any:
+        found = await self._store.get(key)
         return None if found is None else codec.decoder(_RESULTS[request.method]).decode(found)
 
     async def _ignore_errors(self, work: Awaitable[Any]) -> Any:
@@ -279,7 +283,18 @@ class Caching:
         self._stale[prefix] = self._edition
 
     async def _refresh(self) -> None:
-        """Remove stale results. While the store cannot remove them, they stay marked, and nothing is read from it."""
+        """Remove stale results, once for all requests that wait for it. While the store cannot remove them, they stay
+        marked, and nothing is read from it.
+        """
+        if not self._stale:
+            return
+        loop = asyncio.get_running_loop()
+        if loop not in self._clearing:
+            self._clearing[loop] = loop.create_task(self._clear_stale())
+            self._clearing[loop].add_done_callback(lambda _: self._clearing.pop(loop))
+        await asyncio.wait((self._clearing[loop],))  # the end of one request ends it for no other
+
+    async def _clear_stale(self) -> None:
         for prefix, edition in list(self._stale.items()):
             try:
                 await self._store.clear(prefix)
