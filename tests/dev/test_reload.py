@@ -267,6 +267,29 @@ atexit.register(lambda: (time.sleep(0.5), lock.unlink()))
             assert [await waiting, await new] == ["one", "two"]
 
 
+async def test_a_process_that_still_starts_is_stopped_first_too(program: Program) -> None:
+    lock, started, go = program.folder / "lock", program.folder / "started", program.folder / "go"
+    alone = f"""
+import atexit, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+lock = Path({str(lock)!r})
+lock.touch(exist_ok=False)
+atexit.register(lambda: (time.sleep(1.5), lock.unlink()))
+"""
+    slow = f"""
+Path({str(started)!r}).touch()
+while not Path({str(go)!r}).exists():
+    time.sleep(0.01)
+"""
+    program.write("one", alone)
+    async with program.connected(stop_first=True) as client:
+        assert await text_of(client, "version") == "one"
+        program.write("two", alone + slow)
+        await until(started.exists)
+        program.write("three", alone)
+        assert await text_of(client, "version") == "three"
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_process_that_stops_first_gets_the_answers_to_its_questions(program: Program, revision: str) -> None:
     program.write("one")

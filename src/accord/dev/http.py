@@ -69,6 +69,8 @@ class HTTPReloader:
         self._transports: dict[HTTPProcess, SubprocessTransport] = {}
         self._starting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        """The tasks that end processes."""
         self.started: asyncio.Event = asyncio.Event()
         """Set when the address is bound."""
 
@@ -106,9 +108,17 @@ class HTTPReloader:
         """Start a new process, which takes over when it is ready."""
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
-        if self._settings.stop_first and (stopped := self._processes.retire_current()) is not None:
-            await self._retire(stopped)
+        if self._settings.stop_first:
+            await self._stop()
         self._begin_start()
+
+    async def _stop(self) -> None:
+        """End all processes, the current one after its calls."""
+        if (stopped := self._processes.retire_current()) is not None:
+            await self._retire(stopped)
+        if self._starting is not None:
+            await asyncio.wait((self._starting,))
+        await asyncio.gather(*self._ending)
 
     def _begin_start(self) -> None:
         self._starting = self._spawn(self._start())
@@ -132,10 +142,10 @@ class HTTPReloader:
         except (ConnectError, _Ended, TimeoutError) as exc:
             reason = str(exc) or f"it was not ready within {self._settings.start_seconds:g} s"
             self._failed(reason)
-            await self._end(process)
+            self._begin_end(process)
             return
         except asyncio.CancelledError:
-            self._spawn(self._end(process))
+            self._begin_end(process)
             raise
         self._take_over(process, asyncio.get_running_loop().time() - began)
         self._spawn(self._watch_end(process, transport))
@@ -211,6 +221,11 @@ class HTTPReloader:
             self._processes.is_expected = False
             self._processes.fail(reason)
         self._reporter.start_failed(reason, runs=runs)
+
+    def _begin_end(self, process: HTTPProcess) -> None:
+        ending = self._spawn(self._end(process))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     async def _end(self, process: HTTPProcess) -> None:
         if (transport := self._transports.pop(process, None)) is not None:

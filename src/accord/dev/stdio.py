@@ -72,7 +72,7 @@ class StdioReloader:
         self._has_active = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: set[asyncio.Task[None]] = set()
-        """The tasks that end processes which have finished their requests."""
+        """The tasks that end processes."""
         self._progressed = asyncio.Event()  # set after each message
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class StdioReloader:
         if self._starting is not None:
             generation, self._starting = self._starting, None
             self._perform(self.relay.abandon(generation))
-            self._spawn(self._end(generation, at_once=True))
+            self._begin_end(generation, at_once=True)
         if self._settings.stop_first:
             await self._stop()
         await self._start()
@@ -135,6 +135,11 @@ class StdioReloader:
             reason = f"it was not ready within {self._settings.start_seconds:g} s"
             self._perform(self.relay.process_ended(generation, reason))
 
+    def _begin_end(self, generation: int, *, at_once: bool = False) -> None:
+        ending = self._spawn(self._end(generation, at_once=at_once))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
     async def _end(self, generation: int, *, at_once: bool = False) -> None:
         """End a process. Its remaining requests fail."""
         if (timer := self._timers.pop(generation, None)) is not None:
@@ -149,7 +154,7 @@ class StdioReloader:
 
     def _expire(self, generation: int) -> None:
         self._perform(self.relay.expire(generation))
-        self._spawn(self._end(generation, at_once=True))
+        self._begin_end(generation, at_once=True)
 
     async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
         with suppress(TimeoutError):
@@ -207,9 +212,7 @@ class StdioReloader:
         elif isinstance(action, StartFailed):
             self._start_failed(action)
         elif isinstance(action, Finished):
-            ending = self._spawn(self._end(action.generation))
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            self._begin_end(action.generation)
         elif isinstance(action, Restart):
             self._has_active = False
             self._reporter.restarts(action.reason)
@@ -237,7 +240,7 @@ class StdioReloader:
         else:
             self._has_active = False
         self._reporter.start_failed(action.reason, runs=self._has_active)
-        self._spawn(self._end(action.generation, at_once=True))
+        self._begin_end(action.generation, at_once=True)
 
     # --- the end --------------------------------------------------------------------------------------------------
 
