@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import signal
 import subprocess
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from accord.check.engine.outcomes import NullWatcher
 from accord.check.engine.report import Outcome
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.wires.child import ChildWire
+from accord.cli.check import command
 
 from tests.check.mutants.change import Change, Changed
 from tests.check.mutants.correct_server import right
@@ -78,6 +81,27 @@ async def test_by_default_the_newest_handshake_and_the_revision_without_one_are_
     assert revisions == "2024-11-05, 2025-03-26, 2025-06-18 over stdio, where the server speaks them"
 
 
+ONE_TOOL = TWO_ERAS.replace('"capabilities": {}', '"capabilities": {"tools": {}}').replace(
+    'elif method == "ping":',
+    """elif method == "tools/list":
+        said = {"result": {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}}
+    elif method == "ping":""",
+)
+"""A server with one page of tools, none of which may be called."""
+
+
+@pytest.mark.parametrize("rule", ["stdio/cursors-survive", "ping/while-busy"])
+async def test_no_process_is_started_for_a_case_that_does_not_apply(starts: list[ChildWire], rule: str) -> None:
+    started = {}
+    for only in ("ping/answered", rule):
+        starts.clear()
+        settings = CheckSettings(revisions=("2025-11-25",), only=(only,), whole_traffic=False)
+        report = await check_server([sys.executable, "-c", ONE_TOOL], settings)
+        started[only] = len(starts)
+    assert [each.verdict for each in report.outcomes if each.rule == rule] == ["not-observed"]
+    assert started[rule] == started["ping/answered"]
+
+
 async def test_a_full_check_visits_every_supported_revision() -> None:
     settings = CheckSettings(full=True, only=("ping",), whole_traffic=False)
     report = await check_server(COMMAND, settings)
@@ -109,13 +133,26 @@ def recording() -> tuple[Any, list[str]]:
     return Changed(right(), change), methods
 
 
+PASSIVE = {
+    *("initialize", "notifications/initialized", "server/discover", "ping"),
+    *("tools/list", "resources/list", "resources/templates/list", "prompts/list"),
+}
+
+
 async def test_passively_nothing_is_sent_but_what_opens_pings_and_lists() -> None:
     server, methods = recording()
     report = await check_server(server, CheckSettings(passive=True, full=True, timeout=2))
     assert report.findings == ()
-    opening = {"initialize", "notifications/initialized", "server/discover", "ping"}
-    lists = {"tools/list", "resources/list", "resources/templates/list", "prompts/list"}
-    assert set(methods) == opening | lists
+    assert set(methods) == PASSIVE
+
+
+def test_the_option_for_passive_checks_does_so_too(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    noting = 'for line in sys.stdin:\n    print(json.dumps(line), file=open(sys.argv[1], "a"))'
+    program = ONE_TOOL.replace("for line in sys.stdin:", noting)
+    CliRunner().invoke(command, [shlex.join([sys.executable, "-c", program, str(heard)]), "--passive"])
+    methods = {json.loads(json.loads(line))["method"] for line in heard.read_text().splitlines()}
+    assert methods == PASSIVE
 
 
 class Stopping(NullWatcher):

@@ -66,6 +66,14 @@ WRONG = [
         "it.py:3: t: an annotation refers to a name that does not",
     ),
     (
+        (
+            "import typing\nif typing.TYPE_CHECKING: from decimal import Decimal\n"
+            "server = Server('a')\n@server.tool\ndef t(x: 'Decimal'): ..."
+        ),
+        "it.py",
+        "it.py:5: t: an annotation refers to a name that does not",
+    ),
+    (
         "server = Server('a')\nimport threading\n@server.tool\ndef t(x: threading.Lock): ...",
         "it.py",
         "it.py:4: t: 'x': <built-in function allocate_lock> cannot be a JSON value: use a built-in type",
@@ -92,9 +100,18 @@ def test_a_file_that_cannot_be_served_is_an_error_with_the_reason(
     assert "accord/cli" not in done.stderr
 
 
-def test_the_command_that_started_it_shows_what_was_wrong(accord: Run, tmp_path: Path) -> None:
-    (tmp_path / "it.py").write_text("def f(:")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def f(:", "it.py:2: invalid syntax"),
+        ("server = Server('a')\n@server.tool\ndef t(x: 'X'): ...", "it.py:3: t: an annotation refers to a name"),
+    ],
+)
+def test_the_command_that_started_it_shows_what_was_wrong(
+    accord: Run, tmp_path: Path, source: str, message: str
+) -> None:
+    (tmp_path / "it.py").write_text(HEAD + source)
     done = accord("list", "it.py")
     assert done.returncode == 3
     assert "exited with code 2" in done.stderr
-    assert "it.py:1: invalid syntax" in done.stderr
+    assert message in done.stderr

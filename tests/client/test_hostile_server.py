@@ -355,6 +355,7 @@ UNUSABLE: dict[str, Any] = {
     "reference to itself": {"$ref": "#"},
     "loop": {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
     "dangling": {"$ref": "#/$defs/nowhere"},
+    "place that no list has": {"allOf": [{}], "$ref": "#/allOf/" + "9" * 5_000},
     "bomb": {"$defs": {**_DOUBLED, "d30": {}}, "$ref": "#/$defs/d0"},
     "no schema": {"type": "dream"},
     "unheard dialect": {"$schema": "https://example.com/mine"},

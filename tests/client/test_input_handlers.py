@@ -18,6 +18,7 @@ from accord.client.elicitation import ElicitationHandler
 from accord.client.handlers import ClientContext, HandlerThreads
 from accord.errors import (
     DeclarationError,
+    InvalidResult,
     LocalProtocolError,
     NotSupported,
     RequestTimeout,
@@ -333,6 +334,19 @@ async def test_an_invalid_question_is_invalid_params_and_affects_nothing_else(pa
     options: dict[str, Any] = {"elicitation": bothered.append, "elicitation_modes": ("form", "url")}
     async with raw_server("2025-11-25", **options) as (server, _):
         assert (await server.ask("elicitation/create", params))["error"]["code"] == -32602
+    assert not bothered
+
+
+@pytest.mark.parametrize("url", MISLEADING)
+async def test_a_misleading_page_ends_the_call_that_requires_input(url: str) -> None:
+    bothered: list[Any] = []
+    options: dict[str, Any] = {"elicitation": bothered.append, "elicitation_modes": ("form", "url")}
+    async with raw_server("2026-07-28", revisions=["2026-07-28"], **options) as (server, client):
+        call = asyncio.ensure_future(client.call_tool("fine"))
+        question = {"method": "elicitation/create", "params": {**URL, "url": url}}
+        server.require(await server.hear(), inputRequests={"a": question})
+        with pytest.raises(InvalidResult, match="asks for input, but not as it should: elicitation/create: `url`"):
+            await call
     assert not bothered
 
 
