@@ -340,3 +340,40 @@ async def test_a_request_for_a_result_asks_also_after_the_adoption(
         await until(lambda: loads > 10)
         await other.close("gone")
         assert (await waiting).text == "a: True"
+
+
+async def test_a_task_that_is_adopted_while_it_is_loaded_is_the_one_that_runs(tmp_path: Path) -> None:
+    """2025-11-25: the answer to a cancellation has the state after it, and not that in the store before it."""
+    is_adopted, is_loaded, includes, shows = (asyncio.Event() for _ in range(4))
+
+    class Stepwise(SQLiteTasks):
+        async def adopt(self, runner: str) -> Sequence[TaskRecord]:
+            adopted = await super().adopt(runner)
+            is_adopted.set()
+            await includes.wait()
+            return adopted
+
+        async def load(self, id: str) -> TaskRecord | None:
+            found = await super().load(id)
+            is_loaded.set()
+            await shows.wait()
+            return found
+
+    await leave(tmp_path / "tasks.db", record("a", "wait", revision="2025-11-25"))
+    server = Server("desk", tasks=Stepwise(tmp_path / "tasks.db"))
+
+    @server.tool(task=Task(restart=True))
+    async def wait(label: str) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async with raw_peer(server) as peer:
+        await is_adopted.wait()
+        cancelling = peer.send("tasks/cancel", {"taskId": "a"})
+        await is_loaded.wait()
+        includes.set()
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        await until(lambda: runner.tasks)
+        shows.set()
+        while (answer := await peer.hear()).get("id") != cancelling:
+            pass
+        assert answer["result"]["status"] == "cancelled"

@@ -640,3 +640,21 @@ async def test_a_task_that_ends_after_its_server_leaves_nothing_that_runs(tmp_pa
     await until(lambda: not runner.tasks)
     await turns(20)
     assert runner._turns is None
+
+
+async def test_a_task_that_ends_before_its_cancellation_is_not_cancelled() -> None:
+    """2025-11-25: such a cancellation is refused."""
+    store = SlowStore()
+    desk = Desk(Limits(), store)
+    async with raw_peer(desk.server, CORE) as peer:
+        id = (await peer.ask("tools/call", {"name": "work", "task": {}}))["result"]["task"]["taskId"]
+        await until(lambda: store.saves)
+        store.is_open.clear()
+        desk.let_on.set()
+        await until(lambda: store.waiting)
+        cancelling = peer.send("tasks/cancel", {"taskId": id})
+        await turns(20)
+        store.is_open.set()
+        while (answer := await peer.hear()).get("id") != cancelling:
+            pass
+        assert answer["error"]["message"] == "the task is completed already, and cannot be cancelled"

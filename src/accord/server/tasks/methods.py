@@ -118,7 +118,7 @@ class TaskMethods:
         is_core = pending.rules.requested_tasks
         record = await self._find(_task_id(pending), pending, peer)
         if is_core and record.ended:
-            raise InvalidParams(f"the task is {record.status} already, and cannot be cancelled")
+            raise _ended_already(record)
         running = self._runner.tasks.get(record.id)
         if running is not None:
             await running.cancel()
@@ -126,7 +126,11 @@ class TaskMethods:
             await self._send_cancellation(record)
             if is_core:  # it "MUST transition the task to `cancelled` status before sending the response"
                 record = await self._wait_elsewhere(record.id, pending, peer)
-        return CancelTaskResult(**task_info(record)) if is_core else EmptyResult()
+        if not is_core:
+            return EmptyResult()
+        if record.status != "cancelled":  # it ended meanwhile
+            raise _ended_already(record)
+        return CancelTaskResult(**task_info(record))
 
     async def _send_cancellation(self, record: TaskRecord) -> None:
         try:
@@ -266,6 +270,10 @@ class TaskMethods:
         if len(self._limiters) > self._limits.principals:
             del self._limiters[next(iter(self._limiters))]
         return limiter
+
+
+def _ended_already(record: TaskRecord) -> InvalidParams:
+    return InvalidParams(f"the task is {record.status} already, and cannot be cancelled")
 
 
 def _task_id(pending: PendingRequest) -> str:

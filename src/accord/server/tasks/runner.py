@@ -368,10 +368,10 @@ class TaskRunner:
             return here
         await self.open()
         record = await self.store.load(id)
-        if record is None or record.ended or record.runner == self.id:
-            return record
-        await self.adopt()
-        return self._find(id) or await self.store.load(id)
+        if record is not None and not record.ended and record.runner != self.id:
+            await self.adopt()
+            record = await self.store.load(id)
+        return record if record is None or record.ended else self._find(id) or record  # adopted meanwhile
 
     def _find(self, id: str) -> TaskRecord | None:
         """Return a task that runs here, or that has ended here and is not stored yet."""
