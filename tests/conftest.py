@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import signal
+import sys
 import time
 import uuid
 from collections.abc import Generator, Iterator
@@ -146,8 +147,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun with `&`: what tests interrupt would inherit it
+    # Begun with `&` or `nohup`, what tests interrupt would inherit that it ignores these.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     run = os.environ.get(MARK, "") if hasattr(session.config, "workeroutput") else ""
     os.environ[MARK] = run + uuid.uuid4().hex  # a worker looks for what it started, the run for what any of them did
 

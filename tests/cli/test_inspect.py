@@ -115,14 +115,17 @@ def test_a_closed_terminal_ends_the_inspector_and_leaves_nothing(
         text=True,
         env={**os.environ, "TMPDIR": str(temporary)},
     ) as process:
-        assert process.stdout is not None
-        link = parts(process.stdout.readline())
-        assert send(link, "servers/connect", server="shop.py")[0] == 200
-        process.send_signal(signal.SIGHUP)
-        if ignored:
-            assert send(link, "servers/list")[0] == 200
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(SECONDS) == code
+        try:
+            assert process.stdout is not None
+            link = parts(process.stdout.readline())
+            assert send(link, "servers/connect", server="shop.py")[0] == 200
+            process.send_signal(signal.SIGHUP)
+            if ignored:
+                assert send(link, "servers/list")[0] == 200
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == code
+        finally:
+            process.kill()
     assert list(temporary.iterdir()) == []
 
 
