@@ -130,6 +130,7 @@ def test_a_file_keeps_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     file = tmp_path / "server.py"
     file.write_text(PROGRAM)
     given: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)  # as if another user ran it
     monkeypatch.setattr(os, "chown", lambda path, user, group: given.append((user, group)))
     assert command.callback is not None
     command.callback((file,), write=True, native=False, no_start=True)
@@ -143,7 +144,7 @@ def test_ctrl_c_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     file = tmp_path / "server.py"
     file.write_text(PROGRAM)
-    monkeypatch.setattr(*((os, "fsync") if moment == "fsync" else (Path, "replace")), press)
+    monkeypatch.setattr(os, moment, press)
     assert command.callback is not None
     with pytest.raises(KeyboardInterrupt):
         command.callback((file,), write=True, native=False, no_start=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import os
-import shutil
 import sys
 import tokenize
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,6 +13,7 @@ import click
 from accord.cli.failures import printable
 from accord.cli.settings import traceback_option
 from accord.errors import TargetError
+from accord.file_replacement import replace_file
 from accord.migrate.rewrite import RewriteResult, rewrite
 from accord.migrate.trial_start import StartResult, start
 
@@ -61,33 +59,19 @@ def _migrate(file: Path, *, write: bool, native: bool) -> RewriteResult:
 
 
 def replace(file: Path, content: bytes, *, was: bytes) -> None:
-    """Replace the content of a file atomically; an error, or another content than before, leaves it unchanged. Raises
+    """Replace the content of a file in one step; an error, or another content than before, leaves it unchanged. Raises
     `TargetError`.
     """
-    file = file.resolve()  # a link stays a link
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.new")
+    target = file.resolve()  # a link stays a link
+
+    def check_unchanged() -> None:
+        if target.read_bytes() != was:
+            raise TargetError(f"{file}: it changed meanwhile; nothing was written")
+
     try:
-        with file.open("r+b") as before:  # an error where the file is read-only, as an editor says
-            if before.read() != was:
-                raise TargetError(f"{file}: it changed meanwhile; nothing was written")
-        with temporary.open("xb") as out:
-            _copy_owner_and_mode(file, temporary)
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(file)
+        replace_file(target, content, target, check=check_unchanged)
     except OSError as exc:
-        raise TargetError(f"{file} cannot be written: {exc}; it is as it was") from exc
-    finally:  # also after Ctrl-C
-        temporary.unlink(missing_ok=True)
-
-
-def _copy_owner_and_mode(source: Path, target: Path) -> None:
-    owner = source.stat()
-    if sys.platform != "win32":
-        with suppress(PermissionError):  # only root gives files away
-            os.chown(target, owner.st_uid, owner.st_gid)
-    shutil.copymode(source, target)
+        raise TargetError(f"{file} cannot be written: {exc.strerror or exc}; it is as it was") from exc
 
 
 def _all_start(results: Mapping[Path, RewriteResult]) -> bool:
