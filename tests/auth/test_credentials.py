@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +16,18 @@ from accord.auth.credentials import login_name
 
 from tests.auth.place import Clock, Place, Timed, place, stored
 from tests.clock import Clock as LoopClock
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No login can be stored meanwhile."""
+
+    async def save(*arguments: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CredentialStore, "save", save)
+        yield
 
 
 @pytest.mark.parametrize("lifetime", [20, 1, 0])
@@ -48,14 +62,13 @@ async def test_a_failed_renewal_does_not_stop_a_token_that_is_valid(store: Crede
 
 
 async def test_a_renewed_login_is_used_and_stored_later_if_the_disk_is_full(
-    store: CredentialStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: CredentialStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
     async with place(clock=clock) as at:
         async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
             await client.call_tool("who")
-            with monkeypatch.context() as full:
-                full.setattr(CredentialStore, "save", _full)
+            with full_disk():
                 clock.now += 3_601
                 for _ in range(3):
                     assert (await client.call_tool("who")).text == "alice"
@@ -64,8 +77,7 @@ async def test_a_renewed_login_is_used_and_stored_later_if_the_disk_is_full(
             clock.now += 3_601
             assert (await client.call_tool("who")).text == "alice"
             assert before != (await stored(store)).tokens.refresh_token
-            with monkeypatch.context() as full:
-                full.setattr(CredentialStore, "save", _full)
+            with full_disk():
                 at.issuer.expire_access_tokens()  # refused, before the client knows that it expired
                 assert (await client.call_tool("who")).text == "alice"
                 at.issuer.expire_access_tokens()
@@ -85,8 +97,7 @@ async def test_a_renewed_login_is_stored_as_soon_as_the_disk_has_room(
     async with place(clock=clock) as at, Client(at.url, auth=Timed(at.login(store), clock)) as client:
         await client.call_tool("who")
         before = await stored(store)
-        with monkeypatch.context() as full:
-            full.setattr(CredentialStore, "save", _full)
+        with full_disk():
             clock.now += 3_601
             await client.call_tool("who")
             await asyncio.sleep(0.1)  # several attempts fail
@@ -117,19 +128,12 @@ async def test_a_login_elsewhere_helps_a_client_that_runs(store: CredentialStore
             assert (await program.call_tool("who")).text == "alice"
 
 
-async def _full(*arguments: Any) -> None:
-    raise StoreError("the disk is full")
-
-
-async def test_a_user_who_logs_in_meanwhile_keeps_the_new_login(
-    store: CredentialStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_user_who_logs_in_meanwhile_keeps_the_new_login(store: CredentialStore) -> None:
     clock = Clock()
     async with place(clock=clock) as at:
         async with Client(at.url, auth=Timed(at.login(store), clock)) as client:
             await client.call_tool("who")
-            with monkeypatch.context() as full:
-                full.setattr(CredentialStore, "save", _full)
+            with full_disk():
                 clock.now += 3_601
                 await client.call_tool("who")
             found = await stored(store)

@@ -523,10 +523,10 @@ class SlowEnds(SQLiteTasks):
         await super().save(record)
 
 
-async def test_a_handler_that_does_not_end_leaves_no_lock_behind(tmp_path: Path) -> None:
+def stubborn(folder: Path, limits: Limits) -> tuple[Server, asyncio.Event]:
+    """A server whose task `work` does not end, even if it is cancelled, before the event."""
     goes_on = asyncio.Event()
-    limits = Limits(grace_seconds=0.1, close_seconds=0.5)
-    server = Server("stubborn", tasks=SQLiteTasks(tmp_path / "tasks.db"), limits=limits)
+    server = Server("stubborn", tasks=SQLiteTasks(folder / "tasks.db"), limits=limits)
 
     @server.tool(task=True)
     async def work() -> None:
@@ -534,6 +534,11 @@ async def test_a_handler_that_does_not_end_leaves_no_lock_behind(tmp_path: Path)
             with suppress(asyncio.CancelledError):
                 await goes_on.wait()
 
+    return server, goes_on
+
+
+async def test_a_handler_that_does_not_end_leaves_no_lock_behind(tmp_path: Path) -> None:
+    server, goes_on = stubborn(tmp_path, Limits(grace_seconds=0.1, close_seconds=0.5))
     async with raw_peer(server, EXTENSION) as peer:
         await peer.ask("tools/call", {"name": "work", **DECLARED})
     await until(lambda: not list(tmp_path.glob("*-runner-*")))
@@ -622,16 +627,8 @@ async def test_an_answer_outlasts_any_error_of_a_store(revision: str, monkeypatc
 
 
 async def test_a_task_that_ends_after_its_server_leaves_nothing_that_runs(tmp_path: Path) -> None:
-    goes_on = asyncio.Event()
     limits = Limits(grace_seconds=0.1, close_seconds=0.1)
-    server = Server("stubborn", tasks=SQLiteTasks(tmp_path / "tasks.db"), limits=limits)
-
-    @server.tool(task=True)
-    async def work() -> None:
-        while not goes_on.is_set():
-            with suppress(asyncio.CancelledError):
-                await goes_on.wait()
-
+    server, goes_on = stubborn(tmp_path, limits)
     async with raw_peer(server, EXTENSION) as peer:
         await peer.ask("tools/call", {"name": "work", **DECLARED})
         runner = server.task_service.runner(limits)  # type: ignore[union-attr]
