@@ -11,6 +11,7 @@ import msgspec
 
 from accord.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from accord.messages.base import JSONObject
+from accord.schema.arguments import integers_of_floats
 from accord.testing.recording import (
     PROGRESS,
     TranscriptMessage,
@@ -28,8 +29,6 @@ _ANY_PARAMS = ("initialize", "server/discover", "ping")
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _LABELS = 2_000
 """Characters of the error that lists the recorded requests."""
-_EXACT = 2**53
-"""The integers below are floats too: clients write 1 and 1.0."""
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
@@ -168,7 +167,8 @@ def _key(request: JSONObject) -> bytes:
     """Return what identifies a request: its method and its params. No recorded request is as deep as `is_deep` says."""
     if is_deep(request):
         return b""
-    return msgspec.json.encode([request["method"], _with_integers(_params(request))], order="sorted")
+    # Clients write 1 and 1.0.
+    return msgspec.json.encode([request["method"], integers_of_floats(_params(request))], order="sorted")
 
 
 def _params(request: JSONObject) -> JSONObject:
@@ -177,15 +177,6 @@ def _params(request: JSONObject) -> JSONObject:
         return {}
     # Clients write "no arguments" and "no cursor" in several ways.
     return {key: value for key, value in params.items() if key != "_meta" and value not in (None, {})}
-
-
-def _with_integers(value: Any) -> Any:
-    """Return a JSON value with integers in place of floats that equal them."""
-    if isinstance(value, dict):
-        return {key: _with_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_integers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
 def _group_by_request(messages: list[TranscriptMessage]) -> list[RecordedExchange]:
