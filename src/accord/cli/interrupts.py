@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -32,7 +31,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.contexts: contextlib.AsyncExitStack = contextlib.AsyncExitStack()
-        """What the command has to close: SIGTERM and SIGHUP do not cancel that."""
+        """The contexts that the command has entered: SIGTERM and SIGHUP do not cancel their end."""
         self._actions: list[Callable[[], object]] = []
         self._before: Any = None
 
@@ -97,11 +96,11 @@ def run_interruptible(work: Callable[[Interrupts], Coroutine[Any, Any, int]]) ->
                     asyncio.get_running_loop().add_signal_handler(number, terminate, number)
         nonlocal ends
         with Interrupts() as interrupts:
-            try:
-                return await work(interrupts)
-            finally:
-                ends = True
-                await interrupts.contexts.__aexit__(*sys.exc_info())
+            async with interrupts.contexts:
+                try:
+                    return await work(interrupts)
+                finally:
+                    ends = True
 
     try:
         return asyncio.run(main())

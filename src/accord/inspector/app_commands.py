@@ -20,7 +20,7 @@ from accord.visible_text import single_line, truncate
 _MAX_RESULT = 8 << 20
 """Bytes of a result that is passed on to an app."""
 _LISTED_SECONDS = 1.0
-"""How long a list of tools holds: an app may call many of them in a second."""
+"""The time for which a list of tools is used: an app may call many of them in a second."""
 
 
 class AppDescription(msgspec.Struct, frozen=True, rename="camel"):
