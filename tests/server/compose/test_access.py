@@ -470,6 +470,31 @@ class Same(Provider):
         return ["Oslo"]
 
 
+@pytest.mark.parametrize("renamed_by", ["middle", "outer"])
+async def test_a_provider_gives_nothing_in_the_place_of_a_hidden_tool_that_was_renamed(renamed_by: str) -> None:
+    inner, middle, outer = Server("inner"), Server("middle"), Server("outer")
+    inner.tool("clean")(lambda: "declared")
+    middle.mount(inner, "in")
+    outer.mount(middle, "")
+    outer.add_provider(Same())
+    (middle if renamed_by == "middle" else outer).change_tool("in_clean", ToolChange(name="wipe"))
+
+    @outer.tool
+    def sees(ctx: Context) -> bool:
+        return ctx.sees("wipe")
+
+    outer.disable("nothing")  # with a rule, handlers learn what their client may see
+    async with Client(outer) as client:
+        assert sorted(await tools_of(client)) == ["sees", "wipe"]
+        assert (await client.call_tool("wipe")).text == "declared"
+        assert (await client.call_tool("sees")).data is True
+        inner.disable("clean")
+        assert await tools_of(client) == ["sees"]
+        with pytest.raises(InvalidParams, match="no tool"):
+            await client.call_tool("wipe")
+        assert (await client.call_tool("sees")).data is False
+
+
 HIDDEN_PATHS = ("plan", "%70lan", "./plan", "PLAN", "private/1", "private%2F1", "private%252F1")
 
 

@@ -18,7 +18,6 @@ from accord.server.compose.uri_spelling import cache_spellings, canonical, is_mi
 from accord.server.middleware.chain import NO_SCOPES, required_scopes
 
 if TYPE_CHECKING:
-    from accord.server.compose.change import ToolChange
     from accord.server.core.peer import Peer
     from accord.server.core.principal import Principal
     from accord.server.core.registration import Registration
@@ -203,12 +202,10 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     registered and hidden, or was changed to another. If several mounted servers may own the name, which only their
     providers know, the rules of all of them apply.
     """
-    change = _change_to(registry, name) if kind == "tool" else None
+    change = registry.change_to(name) if kind == "tool" else None
     if registry.hides(kind, name) or (change is None and kind == "tool" and name in registry.tool_changes):
         return None
     before = name if change is None else change[0]
-    if before != name and registry.find(kind, name) is None and registry.hides(kind, before):
-        return None  # the tool that the change would rename is hidden
     names: tuple[str, ...] = (name,) if before == name else (name, before)
     scopes, tags, all_names = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
@@ -226,11 +223,6 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     if registry.visibility and not registry.visibility.is_visible((name,), tags):
         return None
     return NameRules(scopes | required_scopes(registry.guards, names, all_names), names, tags, all_names)
-
-
-def _change_to(registry: Registry, name: str) -> tuple[str, ToolChange] | None:
-    """Return the change that results in a name, or keeps it, with the name before."""
-    return next((each for each in registry.tool_changes.items() if (each[1].name or each[0]) == name), None)
 
 
 # --- mounted servers -------------------------------------------------------------------------------------------

@@ -143,20 +143,15 @@ class ProviderResolver:
         kind, change = lookup.kind, None
         if kind == "resource" and self._registry.view.may_hide_uris and is_misread(name):
             return  # before its readings are compared with each rule
-        if kind == "tool":
-            renamed = (old for old, each in self._registry.tool_changes.items() if each.name == name)
-            inside = next(renamed, name)
-            change = self._registry.tool_changes.get(inside)
-            if change is not None and (change.name or inside) != name:
-                return  # the change gives it another name
-        else:
-            inside = name
+        inside = name
+        if kind == "tool" and (found := self._registry.change_to(name)) is not None:
+            inside, change = found
+        elif kind == "tool" and name in self._registry.tool_changes:
+            return  # the change gives it another name
 
         def present(registration: Registration) -> Registration | None:
             if change is not None:
                 registration = change.apply(registration)
-                if self._registry.hides(kind, inside):
-                    return None
             shown = self._with_middleware(kind, name, registration)
             return None if shown is None else outward(shown)
 

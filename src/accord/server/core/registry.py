@@ -315,11 +315,17 @@ class Registry:
             return self.view.hides_uri(name)
         if self.find(kind, name) is not None:
             return False
+        change = self.change_to(name) if kind == "tool" else None
         return (
-            name in self._declarations.of(kind)
+            (change is not None and change[0] != name and self.hides(kind, change[0]))
+            or name in self._declarations.of(kind)
             or name in self.view.before_rules[kind]
             or any(mount.has(kind, name) for mount in self.mounts)
         )
+
+    def change_to(self, name: str) -> tuple[str, ToolChange] | None:
+        """Return the change to a tool that results in a name, or keeps it, with the name before; None without one."""
+        return next((each for each in self.tool_changes.items() if (each[1].name or each[0]) == name), None)
 
     def completion_target(self, ref: Reference) -> Registration:
         """Return the prompt, template or resource whose arguments are completed. Raises `InvalidParams`."""
