@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,25 @@ async def test_secrets_are_in_the_keyring_and_the_rest_in_the_file(backend: File
         assert f"accord/{NAME} in {path}" not in backend.entries()
         assert await store.load(NAME) is None
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_secrets_of_another_issuer_are_not_those_of_a_login(backend: FileKeyring, tmp_path: Path) -> None:
+    """A login that replaces another one, and is stored in half, left its secrets to the issuer of the other one."""
+    other = AuthorizationServerMetadata("https://other.example", token_endpoint="https://other.example/token")
+    new = msgspec.structs.replace(LOGIN, discovery=msgspec.structs.replace(LOGIN.discovery, metadata=other))
+    async with CredentialStore(tmp_path / "credentials.db") as store:
+        await store.save(NAME, LOGIN)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("accord.auth.credential_store._execute", full_disk)
+            with pytest.raises(StoreError, match="full"):
+                await store.save(NAME, new)
+        assert await store.load(NAME) is None
+        await store.save(NAME, new)
+        assert await store.load(NAME) == new
+
+
+def full_disk(*arguments: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
 
 
 async def test_a_login_without_some_secrets_stays_without_them(backend: FileKeyring, tmp_path: Path) -> None:

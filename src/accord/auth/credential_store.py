@@ -123,7 +123,9 @@ class CredentialStore:
                 f"log in again: accord login {name}"
             )
         found = await keyring.load(self._entry(name))
-        return record, None if found is None else login.with_secrets(found)
+        # A login that was stored in half: its secrets are there, and the record is the one of before.
+        is_of_another = found is not None and found.issuer not in ("", login.discovery.issuer)
+        return record, None if found is None or is_of_another else login.with_secrets(found)
 
     async def _record(self, name: str) -> bytes:
         def read(db: sqlite3.Connection) -> bytes:

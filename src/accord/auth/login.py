@@ -16,6 +16,8 @@ class LoginSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
     refresh_token: str | None = None
     client_secret: str | None = None
     dpop_key: str | None = None
+    issuer: str = ""
+    """The authorization server that they are for."""
 
     def __repr__(self) -> str:
         return "LoginSecrets(...)"
@@ -48,7 +50,10 @@ class Login(msgspec.Struct, frozen=True):
     def secrets(self) -> LoginSecrets:
         """The secrets."""
         tokens = self.tokens
-        return LoginSecrets(tokens.access_token, tokens.refresh_token, self.client.client_secret, self.dpop_key)
+        client = self.client
+        return LoginSecrets(
+            tokens.access_token, tokens.refresh_token, client.client_secret, self.dpop_key, self.discovery.issuer
+        )
 
     def with_secrets(self, secrets: LoginSecrets) -> Login:
         """Return this login with other secrets."""
@@ -61,7 +66,8 @@ class Login(msgspec.Struct, frozen=True):
     def without_secrets(self) -> Login:
         """Return the record for the file: each secret that exists is empty."""
         found = self.secrets
-        blank = LoginSecrets(
-            "", *(None if each is None else "" for each in (found.refresh_token, found.client_secret, found.dpop_key))
+        refresh_token, client_secret, key = (
+            None if each is None else "" for each in (found.refresh_token, found.client_secret, found.dpop_key)
         )
+        blank = LoginSecrets("", refresh_token, client_secret, key)
         return self.with_secrets(blank)
