@@ -110,6 +110,24 @@ async def test_a_renewed_login_is_stored_as_soon_as_the_disk_has_room(
         assert at.issuer.counts["authorization"] == 1, "no process used a refresh token twice"
 
 
+async def test_a_client_that_is_opened_again_stores_what_it_could_not_store_before(store: CredentialStore) -> None:
+    async with place() as at:
+        client = Client(at.url, auth=at.login(store))
+        async with client:
+            await client.call_tool("who")
+        with full_disk():
+            async with client:
+                at.issuer.expire_access_tokens()
+                await client.call_tool("who")
+            with pytest.raises(AuthorizationError, match="stored login: the disk is full"):
+                await client.connect()
+        async with client:
+            assert (await client.call_tool("who")).text == "alice"
+        async with Client(at.url, auth=at.login(store)) as other:
+            assert (await other.call_tool("who")).text == "alice"
+        assert at.issuer.counts["authorization"] == 1
+
+
 async def test_a_login_elsewhere_helps_a_client_that_runs(store: CredentialStore) -> None:
     clock = Clock()
     async with place(clock=clock) as at, Client(at.url, auth=at.login(store)) as user:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from accord import AuthorizationError, Client, ClientCredentials, ConnectError, CredentialStore
@@ -162,6 +163,30 @@ async def test_without_the_extra_a_required_proof_is_an_error_and_a_possible_one
             async with client:
                 assert (await client.call_tool("who")).text == "alice"
             assert (await stored(store)).tokens.token_type == "Bearer"
+
+
+@pytest.mark.parametrize("token_type", ["Bearer", "DPoP"])
+@pytest.mark.parametrize("fault", ["no extra", "damaged"])
+async def test_a_key_that_cannot_be_used_is_an_error_with_its_cure(
+    fault: str, token_type: str, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program in an environment without the extra uses a login that was made in another one."""
+    async with place(dpop="required") as at:
+        async with Client(at.url, auth=at.login(store)) as client:
+            await client.call_tool("who")
+        login = await stored(store)
+        expires_at = 1.0 if token_type == "Bearer" else None
+        tokens = msgspec.structs.replace(login.tokens, token_type=token_type, expires_at=expires_at)
+        pem = "no key" if fault == "damaged" else login.dpop_key
+        async with store:
+            await store.save(at.url, msgspec.structs.replace(login, tokens=tokens, dpop_key=pem))
+        if fault == "no extra":
+            monkeypatch.setattr(dpop, "find_spec", lambda name: None)
+        cure = r"damaged; log in again" if fault == "damaged" else r"bound to a key \(DPoP\); install accord\[auth\]"
+        client = Client(at.url, auth=at.login(store))
+        for _ in range(2):
+            with pytest.raises(AuthorizationError, match=f"proof of possession: .*{cure}"):
+                await client.connect()
 
 
 async def test_the_key_of_a_login_is_in_no_representation(store: CredentialStore) -> None:

@@ -191,12 +191,15 @@ class GrantCredentials:
 
     async def _load(self) -> None:
         """Read the login from the store; another process may have renewed it. Raises `AuthorizationError`."""
-        if self._unstored is not None:  # newer than the stored one
+        if self._unstored is not None and self._login is not None:  # newer than the stored one
             return
         login = None
         if not self._ignores_stored and (self._is_open or self._store.exists):
             try:
                 await self._open()
+                if self._unstored is not None:  # since before `close`
+                    async with self._store.lease(self._name):
+                        await self._store_renewed()
                 login = await self._stored()
             except StoreError as exc:
                 raise AuthorizationError("stored login", str(exc)) from exc
@@ -233,10 +236,11 @@ class GrantCredentials:
             self._is_open = True
 
     def _use(self, login: Login | None) -> None:
-        self._login = login
-        self._headers = _NO_HEADERS if login is None else {"authorization": _authorization(login.tokens)}
+        """Use a login, or none. Raises `AuthorizationError`, and then uses what it did before."""
         is_bound = login is not None and login.tokens.token_type == "DPoP"
         self._key = DPoPKey(login.dpop_key) if is_bound and login is not None else None
+        self._login = login
+        self._headers = _NO_HEADERS if login is None else {"authorization": _authorization(login.tokens)}
 
     async def _renew(self, login: Login) -> None:
         """Get new tokens for a login. A request that is cancelled does not stop this: the server may have replaced the

@@ -24,18 +24,28 @@ if TYPE_CHECKING:
 NONCE_HEADER = "dpop-nonce"
 NONCE_ERROR = "use_dpop_nonce"
 ALGORITHM = "ES256"
+_STEP = "proof of possession"
 
 _PUBLIC = ("crv", "kty", "x", "y")
 
 
 class DPoPKey:
-    """The key of a login: a new one, or the one of `pem`."""
+    """The key of a login: a new one, or the one of `pem`. Raises `AuthorizationError` for a text that is no key, and
+    without joserfc.
+    """
 
     def __init__(self, pem: str | None = None) -> None:
+        if find_spec("joserfc") is None:
+            raise AuthorizationError(
+                _STEP, "the tokens of this login are bound to a key (DPoP)", "install accord[auth]"
+            )
         from joserfc.jwk import ECKey
         from joserfc.jws import JWSRegistry
 
-        self._key: ECKey = ECKey.generate_key("P-256") if pem is None else ECKey.import_key(pem)
+        try:
+            self._key: ECKey = ECKey.generate_key("P-256") if pem is None else ECKey.import_key(pem)
+        except ValueError:  # whose text may have a part of it
+            raise AuthorizationError(_STEP, "the stored key of this login is damaged", "log in again") from None
         public: dict[str, Any] = dict(self._key.as_dict(private=False))
         header = {"alg": ALGORITHM, "typ": "dpop+jwt", "jwk": {name: public[name] for name in _PUBLIC}}
         self._header = _encode(msgspec.json.encode(header))
@@ -103,6 +113,6 @@ def new_key(discovery: Discovery) -> DPoPKey | None:
         return DPoPKey()
     if discovery.dpop_required:
         raise AuthorizationError(
-            "proof of possession", f"{discovery.server} accepts only tokens with one (DPoP)", "install accord[auth]"
+            _STEP, f"{discovery.server} accepts only tokens with one (DPoP)", "install accord[auth]"
         )
     return None
