@@ -195,7 +195,7 @@ async def test_a_flood_of_an_app_is_not_answered(page: Page, problems: ProblemsO
 FLOOD = """async () => {
   let count = 0;
   const begun = performance.now();
-  for (let at = 0; at < 20000; at += 1) void ask("ping", { at }).then(() => { count += 1; });
+  for (let at = 0; at < 2000; at += 1) void ask("ping", { at }).then(() => { count += 1; });
   for (let isAnswered = false; !isAnswered;) {
     void ask("ping").then(() => { isAnswered = true; });
     await new Promise((resolve) => setTimeout(resolve, 1200));
@@ -212,6 +212,44 @@ async def test_an_app_that_leaves_no_time_for_the_page_is_closed(open_own_app: O
     await (await frame_of(page)).evaluate(MANY[sender])
     await expect(page.locator("iframe")).to_have_count(0)
     await expect(page.get_by_role("strong").filter(has_text="the app was closed: it sent more")).to_be_visible()
+
+
+async def test_an_app_that_leaves_little_time_for_the_page_is_closed(open_own_app: OpenOwnApp) -> None:
+    """Between thousands of messages, a browser runs one of the timers that are due: the page seemed to have time."""
+    page = await open_own_app()
+    await page.evaluate(FEW_TIMERS_RUN)
+    await page.get_by_role("button", name="Call the tool and open its app").click()
+    await page.wait_for_function("() => window.tick")
+    await expect(page.frame_locator("iframe").locator("output")).to_contain_text("origin null")
+    await (await frame_of(page)).evaluate(
+        "() => { for (let at = 0; at < 3000; at += 1) send({ method: 'ui/message' }); }"
+    )
+    await expect(page.locator("iframe")).to_have_count(0)
+    await expect(page.get_by_role("strong").filter(has_text="the app was closed: it sent more")).to_be_visible()
+
+
+FEW_TIMERS_RUN = """() => {
+  let now = performance.now();
+  performance.now = () => now;
+  window.setInterval = (work) => { window.tick = work; };
+  addEventListener("message", () => {
+    now += 2;
+    if (now % 4000 < 2) window.tick?.();
+  });
+}"""
+
+
+async def test_the_user_closes_an_app_before_the_page_is_drawn(open_own_app: OpenOwnApp) -> None:
+    """While an app sends messages without a pause, the page is not drawn: the app went on after it was closed."""
+    page = await open_own_app()
+    frame = await page.locator("iframe").element_handle()
+    close = await page.get_by_role("button", name="Close", exact=True).element_handle()
+    await stop_clock(page)
+    for _ in range(2):  # "Close", and "Close now", which is not drawn
+        await close.dispatch_event("click")
+    assert not await frame.evaluate("(frame) => frame.isConnected")
+    await page.clock.run_for(40)
+    await expect(page.get_by_role("button", name="Close")).to_have_count(0)
 
 
 @pytest.mark.parametrize("is_hidden", [False, True], ids=["a long task", "a hidden page"])

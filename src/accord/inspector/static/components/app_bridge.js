@@ -21,6 +21,7 @@ const MOST_CHARACTERS_PER_SECOND = 20_000_000;
 const MOST_ARGUMENTS = 200_000;
 const MOST_BETWEEN_TICKS = 1000;
 const TICK_MILLISECONDS = 500;
+const LEAST_TICKS = 3;
 const STARVED_MILLISECONDS = 5000;
 const MOST_BETWEEN_MESSAGES = 1000;
 const MOST_VALUES = 500_000;
@@ -45,7 +46,8 @@ export class AppBridge {
   /** @type {{ method: string, text: string }[]} */
   messages = [];
   #received = { count: 0, characters: 0, since: 0 };
-  /** When a timer of the page last ran, and the messages since then, also those of frames in the app. */
+  /** A time in which timers of the page ran only a few times, and its messages, also those of frames in the app: of the
+   * timers that are due, a browser may run one between thousands of messages. */
   #tick = newTick();
   #wasCalled = false;
   #running = 0;
@@ -73,7 +75,10 @@ export class AppBridge {
       this.#tick.last = performance.now();
     };
     addEventListener("message", this.onMessage);
-    this.ticks = setInterval(() => (this.#tick = newTick()), TICK_MILLISECONDS);
+    this.ticks = setInterval(() => {
+      this.#tick.ticks += 1;
+      if (this.#tick.ticks >= LEAST_TICKS) this.#tick = newTick();
+    }, TICK_MILLISECONDS);
     this.onScheme = () => this.#send({ method: "ui/notifications/host-context-changed", params: { theme: this.#theme } });
     this.#scheme.addEventListener("change", this.onScheme);
   }
@@ -101,6 +106,7 @@ export class AppBridge {
     clearInterval(this.ticks);
     this.#scheme.removeEventListener("change", this.onScheme);
     this.approval?.answer(false);
+    this.#frame?.remove(); // At once: what it has sent already would hold up the next drawing of the page.
     this.#frame = null;
     this.#waiting = [];
   }
@@ -142,9 +148,7 @@ export class AppBridge {
     return this.#tick.messages > MOST_BETWEEN_TICKS && performance.now() - this.#tick.at > STARVED_MILLISECONDS;
   }
 
-  /** Closes the app at once: what it has sent already would hold up the next drawing of the page. */
   #stop() {
-    this.#frame?.remove();
     this.end();
     void this.context.attempt(async () => {
       throw new CommandError("the app was closed: it sent more messages than the page can receive", "tell its author", 0);
@@ -310,10 +314,10 @@ export class AppBridge {
 
 class UnknownMethod extends Error {}
 
-/** Returns when a timer of the page ran, the messages since then, and when the last of them was received. */
+/** Returns when a time began, the timers and messages since then, and when the last message was received. */
 function newTick() {
   const now = performance.now();
-  return { at: now, messages: 0, last: now };
+  return { at: now, ticks: 0, messages: 0, last: now };
 }
 
 /**
