@@ -360,3 +360,35 @@ async def test_questions_without_end_make_no_answers_without_end() -> None:
             most = max(most, len(asyncio.all_tasks()) - before)
         call.cancel()
         assert most < asked / 5, (most, sent)  # two tasks for each question, if nothing stops it
+
+
+async def test_answers_take_no_more_connections_than_requests_may() -> None:
+    asked, most = 12, 3
+    sending: list[Visit] = []
+    counts: list[int] = []
+    all_taken = asyncio.Event()
+
+    async def play(visit: Visit) -> None:
+        if visit.verb == "tools/call":
+            await visit.stream()
+            for number in range(asked):
+                await visit.event({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            await all_taken.wait()
+            await visit.event(visit.done_message())
+            await visit.end()
+        elif visit.method == "POST" and "method" not in visit.message:
+            sending.append(visit)
+            for _ in range(20):  # further answers have time to arrive
+                await asyncio.sleep(0)
+            counts.append(len(sending))
+            sending.remove(visit)
+            await visit.respond(202)
+            if len(counts) == asked:
+                all_taken.set()
+        else:
+            await quiet(visit)
+
+    async with site(older(play)) as server, Client(server.url, http=HTTPSettings(connections=most)) as client:
+        async with asyncio.timeout(100):
+            assert (await client.call_tool("slow")).text == "done"
+    assert max(counts) <= most, counts

@@ -256,3 +256,35 @@ async def test_answers_that_the_server_refuses_are_reported_once(caplog: pytest.
     async with site(play, path="/sse") as server, Client(config(server)) as client:
         await client.call_tool("echo")
     assert sum("an answer to" in message for message in caplog.messages) == 1
+
+
+async def test_answers_take_no_more_connections_than_requests_may() -> None:
+    asked, most = 12, 3
+    sending: list[Visit] = []
+    counts: list[int] = []
+    call: list[Visit] = []
+
+    class Asks(Old):
+        async def posted(self, visit: Visit) -> None:
+            if "method" in visit.message and visit.verb != "tools/call":
+                await super().posted(visit)
+            elif "method" in visit.message:
+                call.append(visit)
+                await visit.respond(202)
+                for number in range(asked):
+                    await self.say({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            else:
+                sending.append(visit)
+                for _ in range(20):  # further answers have time to arrive
+                    await asyncio.sleep(0)
+                counts.append(len(sending))
+                sending.remove(visit)
+                await visit.respond(202)
+                if len(counts) == asked:
+                    await self.say(call[0].done_message())
+
+    settings = HTTPSettings(connections=most)
+    async with site(Asks(), path="/sse") as server, Client(config(server), http=settings) as client:
+        async with asyncio.timeout(100):
+            assert (await client.call_tool("slow")).text == "done"
+    assert max(counts) <= most, counts

@@ -1,14 +1,16 @@
 """Sending of messages without a response: notifications, and responses to the server.
 
 A notification that the server refuses is only logged. The server waits for a response: it is sent again if that may
-help, and otherwise the request fails in whose stream the server sent its request.
+help, and otherwise the request fails in whose stream the server sent its request. Each response of this side is a POST
+with a connection of its own: as many are sent at once as `HTTPSettings.connections`, whatever the server requests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from accord.errors import AccordError, HTTPError, NotExecuted
 from accord.limits import Limits
@@ -37,6 +39,7 @@ class NotificationSender:
         posts: InFlightRequests,
         limits: Limits,
         name: str,
+        connections: int,
         on_session_ended: Callable[[], None],
     ) -> None:
         self._fetcher = fetcher
@@ -45,6 +48,7 @@ class NotificationSender:
         self._in_flight = posts
         self._limits = limits
         self._name = name
+        self._answer_slots = asyncio.Semaphore(connections)
         self._complaints = Complaints()
         self._on_session_ended = on_session_ended
 
@@ -54,13 +58,20 @@ class NotificationSender:
         size = len(message) + (ANSWER_BYTES if out.method is None else 0)
         self._backlog.add(size)
         try:
-            async with asyncio.timeout(self._limits.client.connect_seconds):
-                await (self._post if out.method is not None else self._send_answer)(out, message, what)
+            if out.method is None:
+                async with self._answer_slots:
+                    await self._send_in_time(self._send_answer(out, message, what))
+            else:
+                await self._send_in_time(self._post(out, message, what))
         except (AccordError, TimeoutError) as exc:
             reason = str(exc) or f"{what}: not taken in {self._limits.client.connect_seconds:g} s"
             self._complaints.log(out.method or "answer", "accord: %s", reason)
         finally:
             self._backlog.remove(size)
+
+    async def _send_in_time(self, sending: Coroutine[Any, Any, None]) -> None:
+        async with asyncio.timeout(self._limits.client.connect_seconds):
+            await sending
 
     async def _send_answer(self, out: SentMessage, message: bytes, what: str) -> None:
         try:

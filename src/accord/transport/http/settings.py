@@ -41,7 +41,8 @@ class HTTPSettings(msgspec.Struct, frozen=True, kw_only=True):
     ssl: SSLContext | None = None
     """The TLS context that verifies servers, if the authorities of the system are not enough."""
     connections: int = 100
-    """Limit of the requests in flight; further ones wait. Subscriptions, responses and notifications do not count."""
+    """Limit of the requests in flight, and of the responses being sent; further ones wait. Subscriptions and
+    notifications do not count."""
 
     def __post_init__(self) -> None:
         if isinstance(self.headers, Mapping):

@@ -54,6 +54,7 @@ class SSETransport:
         self._fetcher = Fetcher(url, settings, limits, credentials)
         self._loop: asyncio.AbstractEventLoop
         self._slots = asyncio.Semaphore(settings.connections)
+        self._answer_slots = asyncio.Semaphore(settings.connections)
         self._endpoint: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
@@ -168,7 +169,7 @@ class SSETransport:
             return
         out = parse_sent(message)
         if out.method is None:
-            self._start(self._post(out, message), len(message) + ANSWER_BYTES)
+            self._start(self._send_answer(out, message), len(message) + ANSWER_BYTES)
         elif out.method == CANCELLED:
             if not self._cancel_unsent(out):
                 self._start(self._post(out, message), len(message))
@@ -203,10 +204,15 @@ class SSETransport:
     async def _send_request(
         self, previous: asyncio.Task[None] | None, id: RequestId, out: SentMessage, message: bytes
     ) -> None:
-        """Send a request when there is a free slot. Other messages need no slot: a request may wait for them."""
+        """Send a request when there is a free slot. No other message needs one of these: a request may wait for it."""
         await _end_of(previous)
         async with self._slots:
             self._unsent.pop(id, None)
+            await self._post(out, message)
+
+    async def _send_answer(self, out: SentMessage, message: bytes) -> None:
+        """Send a response when few are being sent: each has a connection of its own, whatever the server requests."""
+        async with self._answer_slots:
             await self._post(out, message)
 
     async def _send_notification(self, previous: asyncio.Task[None] | None, out: SentMessage, message: bytes) -> None:

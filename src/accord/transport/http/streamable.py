@@ -173,7 +173,13 @@ class StreamableTransport:
             *shared, self._inbox, limits, self._name, self._in_flight.receive_unsolicited, self._on_session_ended
         )
         notifications = NotificationSender(
-            *shared, self._backlog, self._in_flight, limits, self._name, self._on_session_ended
+            *shared,
+            self._backlog,
+            self._in_flight,
+            limits,
+            self._name,
+            settings.connections,
+            self._on_session_ended,
         )
         self._send_queue = SendQueue(notifications.send, self._open_get_stream, self._start)
         self._ended: SessionEnded | None = None
