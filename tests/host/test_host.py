@@ -19,6 +19,7 @@ from accord.host.approvers import ApprovalQueue, GrantRequest, PromptAnswer
 from accord.host.audit.log import AuditLog
 from accord.host.host import Host
 from accord.host.prompts import CallPrompt, CommandPrompt, DefinitionsPrompt, Prompt
+from accord.host.reviews import _described
 from accord.host.state import HostState
 from accord.messages.content import TextContent, ToolUseContent
 from accord.testing import ScriptedModel
@@ -522,6 +523,72 @@ async def test_a_reload_after_a_cancelled_one_asks_about_the_new_server(
         await until(lambda: len(queue.waiting) == 1)
 
 
+async def test_a_reload_that_waits_for_an_answer_holds_up_no_other(tmp_path: Path, state: Path) -> None:
+    asked: list[Prompt] = []
+
+    async def answer(prompt: Prompt) -> bool:
+        asked.append(prompt)
+        if len(asked) == 1:
+            await asyncio.Event().wait()
+        return True
+
+    async with Host(configuration(tmp_path, None), approve=answer, state=state, found=True) as host:
+        configuration(tmp_path, None, shop={})
+        reloading = asyncio.create_task(host.reload())
+        await until(lambda: len(asked) == 1)
+        configuration(tmp_path, None, shop={"env": {"NEW": "1"}})
+        await host.reload()
+        await reloading
+        await host.settled()
+        assert await names(host) == ["shop_leave", "shop_price"]
+
+
+async def test_a_reload_while_the_host_starts_asks_about_each_server(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command of a server that the reload replaced was asked about, and not that of the new one."""
+    person, describing = Person(), asyncio.Event()
+
+    async def described(*about: Any) -> Any:
+        patch.undo()
+        describing.set()
+        for _ in range(5):  # in which a reload would end this server
+            await asyncio.sleep(0)
+        return await _described(*about)
+
+    host = Host(configuration(tmp_path, None, shop={}), approve=person, state=state, found=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("accord.host.reviews._described", described)
+        starting = asyncio.create_task(host.__aenter__())
+        await describing.wait()
+        configuration(tmp_path, None, shop={"env": {"NEW": "1"}})
+        await asyncio.gather(host.reload(), starting)
+    try:
+        await host.settled()
+        assert await names(host) == ["shop_leave", "shop_price"]
+        assert "NEW" in str(person.asked(CommandPrompt)[-1].lines)
+    finally:
+        await host.close()
+
+
+@pytest.mark.parametrize("found", [True, False])
+async def test_a_reload_starts_a_server_whose_settings_had_an_error(tmp_path: Path, state: Path, found: bool) -> None:
+    invalid = {"servers": {"shop": {"timeout": "soon"}}}
+    async with Host(configuration(tmp_path, invalid, shop={}), approve=Person(), state=state, found=found) as host:
+        assert host.servers["shop"].state == "invalid"
+        configuration(tmp_path, {}, shop={})
+        await host.reload()
+        assert host.servers["shop"].state == "connected"
+        configuration(tmp_path, invalid, shop={})
+        await host.reload()
+        assert host.servers["shop"].state == "invalid"
+
+
+async def test_reload_of_a_host_that_is_not_open_says_so(tmp_path: Path, state: Path) -> None:
+    with pytest.raises(NotConnected, match="not open"):
+        await Host(configuration(tmp_path, None, shop={}), state=state).reload()
+
+
 async def test_rules_about_paths_know_the_folder_that_a_variable_names(
     tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -744,3 +811,27 @@ async def test_a_reload_applies_the_audit_log_and_the_search_of_the_file(tmp_pat
         host.search_tools(500)
         await host.reload()
         assert host._search is not None, "the program has asked for it"
+
+
+async def test_a_cancelled_reload_leaves_no_audit_log_open(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(audit: str) -> None:
+        file.write_text(json.dumps({"mcpServers": {}, "accord": {"audit": audit}}), encoding="utf-8")
+
+    async def open_log(self: AuditLog) -> None:
+        opening.set()
+        await AuditLog_open(self)
+
+    file, opening, AuditLog_open = tmp_path / "mcp.json", asyncio.Event(), AuditLog.open
+    write("one.jsonl")
+    async with Host(file, state=state) as host:
+        monkeypatch.setattr(AuditLog, "open", open_log)
+        write("two.jsonl")
+        reloading = asyncio.create_task(host.reload())
+        await opening.wait()
+        reloading.cancel()
+        await asyncio.wait([reloading])
+        assert reloading.cancelled()
+        assert host._calls.audit is not None
+        assert host._calls.audit.path == tmp_path / "two.jsonl"

@@ -18,6 +18,7 @@ from accord.host.definitions import definition_of
 from accord.host.host import Host
 from accord.host.policy.policy import Policy
 from accord.host.prompts import CommandPrompt, DefinitionsPrompt, Prompt
+from accord.host.state import HostState
 from accord.limits import DEFAULT_LIMITS, Limits
 
 from tests.clock import Clock
@@ -212,6 +213,28 @@ async def test_no_process_remains_after_reloads_at_once(tmp_path: Path, ending: 
         await asyncio.wait([reloading])
         assert reloading.cancelled() or isinstance(reloading.exception(), AccordError | None)
     await until(lambda: not any(map(is_alive, pids.read_text().split())))
+
+
+async def test_a_reload_while_the_host_starts_starts_no_server_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pins(state: HostState, key: str) -> dict[Any, Any]:
+        asked.set()
+        await reloads.wait()
+        return {}
+
+    pids, asked, reloads = tmp_path / "pids", asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(HostState, "pins", pins)
+    host = Host({"one": raw("works", "-", str(pids))}, approve=Person(), state=":memory:")
+    starting = asyncio.create_task(host.__aenter__())
+    await asked.wait()
+    reloading = asyncio.create_task(host.reload())
+    await asyncio.sleep(0)
+    reloads.set()
+    await asyncio.gather(starting, reloading)
+    await host.close()
+    assert len(pids.read_text().split()) == 1
+    assert not any(map(is_alive, pids.read_text().split()))
 
 
 async def test_a_cancelled_close_ends_the_processes(tmp_path: Path) -> None:

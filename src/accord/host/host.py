@@ -153,9 +153,11 @@ class Host:
         await self._state.__aenter__()
         self._is_open = True
         try:
-            if self._calls.audit is not None:
-                await self._calls.audit.open()
-            await self._start(self._configuration.servers.values())
+            async with self._reloading:  # a reload meanwhile would start the same servers
+                if self._calls.audit is not None:
+                    await self._calls.audit.open()
+                started = await self._start()
+            await self._wait_for(started)
         except BaseException:
             await self.close()
             raise
@@ -193,8 +195,13 @@ class Host:
         await server.close()
         self._reviews.withdraw(server.name)  # not before: until then it may have questions
 
-    async def _start(self, configured: Iterable[ConfiguredServer]) -> None:
-        started = [await self._add(each) for each in configured if each.name not in self._servers]
+    async def _start(self) -> list[HostedServer]:
+        """Start the servers that are configured and not there; return them."""
+        configured = self._configuration.servers.values()
+        return [await self._add(each) for each in configured if each.name not in self._servers]
+
+    async def _wait_for(self, started: Iterable[HostedServer]) -> None:
+        """Wait until servers have started, and questions about them are answered. Raises `TargetError`."""
         settling = [asyncio.ensure_future(server.settled()) for server in started]
         if settling:
             _, late = await asyncio.wait(settling, timeout=_START_SECONDS)
@@ -294,10 +301,12 @@ class Host:
 
         Approvals of a changed server lapse. For an invalid file, raises the errors of `Host`, and keeps the old one.
         """
+        self._check_open()
         async with self._reloading:
-            await self._reload()
+            started = await self._reload()
+        await self._wait_for(started)
 
-    async def _reload(self) -> None:
+    async def _reload(self) -> list[HostedServer]:
         configuration = _read(self._source)
         policy = self._given_policy or configuration.policy()
         if not self._found:
@@ -314,17 +323,25 @@ class Host:
         self._calls.clients_approve = configuration.settings.approve == "client"
         try:
             await self._end(gone)
-            await self._start(configuration.servers.values())
+            return await self._start()
         finally:
             self._on_change()
 
     def _is_changed(self, server: HostedServer, configured: ConfiguredServer) -> bool:
-        """Return whether a server has to be ended: its entry changed, or settings that need an approval."""
-        settings_changed = configured.file_settings != server.configured.file_settings
-        return configured.digest != server.digest or (self._found and settings_changed)
+        """Return whether a server has to be ended: its entry changed, its error, or settings that need an approval."""
+        before = server.configured
+        settings_changed = configured.file_settings != before.file_settings
+        return (configured.digest, configured.error) != (server.digest, before.error) or (
+            self._found and settings_changed
+        )
 
     async def _replace_audit_log(self, configuration: Configuration) -> None:
-        """Open the audit log that the file names now, then close the one before. Raises `StoreError`."""
+        """Open the audit log that the file names now, then close the one before, also if this is cancelled. Raises
+        `StoreError`.
+        """
+        await _finished(asyncio.ensure_future(self._open_audit_log(configuration)))
+
+    async def _open_audit_log(self, configuration: Configuration) -> None:
         async with self._replacing_audit:
             before, after = self._calls.audit, _audit_log(self._given_audit, configuration)
             if self._given_audit is not None or _audit_files(before) == _audit_files(after):
@@ -335,12 +352,15 @@ class Host:
             if before is not None:
                 await before.close()
 
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise NotConnected("the host is not open: use it within `async with Host(...) as host:`")
+
     # --- tools -------------------------------------------------------------------------------------------------
 
     @property
     def _catalogue(self) -> HostCatalogue:
-        if not self._is_open:
-            raise NotConnected("the host is not open: use it within `async with Host(...) as host:`")
+        self._check_open()
         return HostCatalogue({name: server.catalogue for name, server in self._servers.items()})
 
     async def list_tools(self) -> list[Tool]:
