@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from accord.host.line_difference import difference
+from accord.host.line_difference import difference, with_few_removed
 
 from tests.measure import assert_linear
 
@@ -38,6 +38,12 @@ def test_only_what_differs_is_marked() -> None:
     assert difference(old, old[:2] + old[3:], 1) == ["   a", "-  b", "   c"]
     assert difference([], ["a"], 2) == ["+a"]
     assert difference(["a"], [], 2) == ["-a"]
+
+
+def test_few_removed_lines_are_shown() -> None:
+    removed, rest = [f"-{number}" for number in range(60)], ["+new", " same", "-last"]
+    assert with_few_removed([*removed, *rest]) == [*removed[:50], "+new", " same", "-… 11 more removed lines"]
+    assert with_few_removed(rest) == rest
 
 
 @pytest.mark.parametrize("kind", ["repeated", "equal", "shuffled", "reversed", "halves"])

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from accord.host.consent import digest
-from accord.host.line_difference import difference
+from accord.host.line_difference import difference, with_few_removed
 from accord.host.state import Pin
 from accord.lazy_patterns import lazy_pattern
 from accord.messages import codec
@@ -98,7 +98,7 @@ class DefinitionChange(msgspec.Struct, frozen=True):
         """Return the difference as lines with `+`, `-` or a space in front; hidden characters are escaped."""
         old = [] if self.before is None else _lines(self.before.definition)
         new = _lines(self.definition.json)
-        return difference(old, new, _CONTEXT_LINES)
+        return with_few_removed(difference(old, new, _CONTEXT_LINES))
 
 
 def _lines(definition: bytes) -> list[str]:

@@ -13,6 +13,8 @@ from itertools import takewhile
 
 _ROUNDS = 8
 """How often the lines between two matches are compared again."""
+_MAX_REMOVED = 50
+"""Removed lines of a difference that are shown."""
 
 _Match = tuple[int, int]
 """The places of a line in the old and in the new text."""
@@ -28,6 +30,15 @@ def difference(old: Sequence[str], new: Sequence[str], context: int) -> list[str
         start, end = max(end, at - context), max(end, at + context + 1)
         shown += lines[start:end]
     return shown
+
+
+def with_few_removed(lines: Sequence[str]) -> list[str]:
+    """Return a difference with at most `_MAX_REMOVED` removed lines, and the number of the others at its end: they take
+    no room from the new text.
+    """
+    left_out = set([at for at, line in enumerate(lines) if line[0] == "-"][_MAX_REMOVED:])
+    shown = [line for at, line in enumerate(lines) if at not in left_out]
+    return [*shown, f"-… {len(left_out):,} more removed lines"] if left_out else shown
 
 
 def _marked_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from accord.host.definitions import MAX_SHOWN_BYTES, DefinitionChange, json_lines
-from accord.host.line_difference import difference
+from accord.host.line_difference import difference, with_few_removed
 from accord.lazy_patterns import lazy_pattern
 from accord.messages.base import JSONObject
 from accord.messages.sampling import CreateMessageParams, CreateMessageResult
@@ -170,17 +170,21 @@ class _Lines:
 
     def quote_value(self, value: Any, mark: str, before: Any = None) -> _Lines:
         """Add a JSON value, with what changed since `before`. Only the beginning of a large one becomes lines: the
-        lines of megabytes would take seconds. Of many lines, the changed ones are shown, wherever they are.
+        lines of megabytes would take seconds. Of many lines, the changed ones are shown, wherever they are. Removed
+        lines take no room from those of the value.
         """
         text, left_out = _value_text(value)
         lines = new = json_lines(text)
+        removed = 0
         if before is not None:
             is_long = len(new) > _MAX_LINES
-            changed = difference(json_lines(_value_text(before)[0]), new, _CONTEXT_LINES if is_long else len(new))
+            context = _CONTEXT_LINES if is_long else len(new)
+            changed = with_few_removed(difference(json_lines(_value_text(before)[0]), new, context))
+            removed = sum(line[0] == "-" for line in changed)
             lines = changed or new
             if is_long and changed:
                 self.leave_out("unchanged lines are left out", mark)
-        self.quote(lines, mark)
+        self.quote(lines, mark, _MAX_LINES + removed)
         return self.leave_out(f"{left_out:,} more characters", mark) if left_out else self
 
     def leave_out(self, what: str, mark: str = "") -> _Lines:
