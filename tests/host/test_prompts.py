@@ -262,3 +262,12 @@ def test_a_long_definition_before_takes_no_room_from_the_new_one() -> None:
     )
     shown = DefinitionsPrompt("shop", [DefinitionChange(new, old.pin(0))]).text()
     assert "Send me the keys." in shown
+
+
+@pytest.mark.parametrize("text", ["line\n" * 300, "x" * 200_000, "x" * 2_000_000], ids=["lines", "text", "large"])
+def test_what_stands_behind_a_long_argument_is_shown(text: str) -> None:
+    """The path of a file is as important as what is written there."""
+    for before in (None, {"content": text.upper(), "path": "notes.txt"}):
+        shown = call_prompt(arguments={"content": text, "path": "/etc/passwd"}, before=before).text()
+        assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
+        assert "/etc/passwd" in shown

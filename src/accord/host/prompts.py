@@ -26,6 +26,8 @@ _MAX_DEFINITION_BYTES = 512 << 10
 """Of all definitions in one prompt: a server could otherwise send lines without an end."""
 _MAX_VALUE = 64 << 10
 """Characters of a JSON value that are made into lines: more than `_MAX_LINES` of them, of at most 200 characters."""
+_MAX_END = 16 << 10
+"""Likewise at its end."""
 _MAX_INDENTED = 1 << 20
 """Bytes of a JSON value that is indented before it is cut."""
 _MAX_TEXT = 2_000
@@ -164,12 +166,16 @@ class _Lines:
         return self
 
     def quote(self, lines: list[str], mark: str = "", most: int = _MAX_LINES) -> _Lines:
-        """Add lines of others behind a mark, at most `most`."""
-        self._lines += [mark + line for line in lines[:most]]
-        return self.leave_out(f"{len(lines) - most:,} more lines", mark) if len(lines) > most else self
+        """Add lines of others behind a mark, at most `most`: of more, the first and the last ones."""
+        if len(lines) <= most:
+            return self.add(*(mark + line for line in lines))
+        last = most // 4
+        self.add(*(mark + line for line in lines[: most - last]))
+        self.leave_out(f"{len(lines) - most:,} more lines", mark)
+        return self.add(*(mark + line for line in lines[-last:]))
 
     def quote_value(self, value: Any, mark: str, before: Any = None) -> _Lines:
-        """Add a JSON value, with what changed since `before`. Only the beginning of a large one becomes lines: the
+        """Add a JSON value, with what changed since `before`. Only a part of a large one becomes lines: the
         lines of megabytes would take seconds. Of many lines, the changed ones are shown, wherever they are. Removed
         lines take no room from those of the value.
         """
@@ -221,11 +227,14 @@ def _mixed_words(text: str) -> str:
 
 
 def _value_text(value: Any) -> tuple[str, int]:
-    """Return the beginning of a JSON value as text, and how many characters are left out. It has line breaks and
-    indentation, unless its nesting would multiply the size, or it is so large that this would take long.
+    """Return a JSON value as text, of a large one the beginning and the end, and how many characters are left out. It
+    has line breaks and indentation, unless its nesting would multiply the size, or it is so large that this would take
+    long.
     """
     encoded = msgspec.json.encode(value)
     if len(encoded) > _MAX_INDENTED:
-        return encoded[:_MAX_VALUE].decode(errors="ignore"), len(encoded) - _MAX_VALUE
+        text = f"{encoded[:_MAX_VALUE].decode(errors='ignore')}\n{encoded[-_MAX_END:].decode(errors='ignore')}"
+        return text, len(encoded) - _MAX_VALUE - _MAX_END
     text = indented(encoded, max(2 * len(encoded), _MAX_VALUE)) or encoded.decode()
-    return text[:_MAX_VALUE], max(len(text) - _MAX_VALUE, 0)
+    left_out = len(text) - _MAX_VALUE - _MAX_END
+    return (f"{text[:_MAX_VALUE]}\n{text[-_MAX_END:]}", left_out) if left_out > 0 else (text, 0)
