@@ -495,6 +495,69 @@ async def test_a_provider_gives_nothing_in_the_place_of_a_hidden_tool_that_was_r
         assert (await client.call_tool("sees")).data is False
 
 
+class Named(Provider):
+    """It has tools with these names, which return them."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.names = names
+
+    async def tools(self) -> list[Provided]:
+        return [
+            Provided(Tool(name=name, input_schema={"type": "object"}), lambda _, name=name: f"provided {name}")
+            for name in self.names
+        ]
+
+
+async def results_of(client: Client) -> dict[str, str]:
+    return {name: (await client.call_tool(name)).text for name in await tools_of(client)}
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+async def test_tools_of_a_provider_may_swap_their_names(mounted: bool) -> None:
+    server, outer = Server("server"), Server("outer")
+    server.add_provider(Named("a", "b"))
+    outer.mount(server)
+    for old, new in (("a", "b"), ("b", "a")):
+        (outer if mounted else server).change_tool(old, ToolChange(name=new))
+    async with Client(outer if mounted else server) as client:
+        assert await results_of(client) == {"b": "provided a", "a": "provided b"}
+
+
+@pytest.mark.parametrize("hidden", [("a", "b"), ("a",), ("b",)])
+async def test_no_provider_takes_the_place_of_hidden_tools_that_swapped_their_names(hidden: Sequence[str]) -> None:
+    server = Server("server")
+    for name in ("a", "b"):
+        server.tool(name=name)(lambda: "declared")
+    server.change_tool("a", ToolChange(name="b"))
+    server.change_tool("b", ToolChange(name="a"))
+    server.add_provider(Named("a", "b", "c"))
+    server.disable(*hidden)
+    async with Client(server) as client:
+        declared = dict.fromkeys({"a", "b"} - {*hidden}, "declared")
+        assert await results_of(client) == {**declared, "c": "provided c"}
+        with pytest.raises(InvalidParams, match="no tool"):
+            await client.call_tool(hidden[0])
+
+
+async def test_a_provider_has_the_former_name_of_a_renamed_tool() -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.tool(name="search")(lambda: "declared")
+    inner.change_tool("search", ToolChange(name="inner_search"))
+    outer.mount(inner)
+    outer.add_provider(Named("search"))
+    async with Client(outer) as client:
+        assert await results_of(client) == {"inner_search": "declared", "search": "provided search"}
+
+
+async def test_a_provider_has_the_name_that_a_change_gives_to_a_tool_which_does_not_exist() -> None:
+    server = Server("server")
+    server.change_tool("old", ToolChange(name="new"))
+    server.add_provider(Named("new"))
+    async with Client(server) as client:
+        assert await results_of(client) == {"new": "provided new"}
+
+
 HIDDEN_PATHS = ("plan", "%70lan", "./plan", "PLAN", "private/1", "private%2F1", "private%252F1")
 
 

@@ -202,23 +202,23 @@ def rules_by_name(registry: Registry, kind: str, name: str) -> NameRules | None:
     registered and hidden, or was changed to another. If several mounted servers may own the name, which only their
     providers know, the rules of all of them apply.
     """
-    change = registry.change_to(name) if kind == "tool" else None
-    if registry.hides(kind, name) or (change is None and kind == "tool" and name in registry.tool_changes):
+    changes = registry.changes_to(kind, name)
+    if registry.hides(kind, name) or not changes:
         return None
-    before = name if change is None else change[0]
-    names: tuple[str, ...] = (name,) if before == name else (name, before)
+    names = (name, *(before for before in changes if before != name))
     scopes, tags, all_names = NO_SCOPES, NO_SCOPES, NO_SCOPES
     for mount in registry.mounts:
-        inside = mount.names.inner(kind, before)
-        if inside is None or not (mount.names.prefix or mount.has_providers):
-            continue  # registered and hidden items were found above; other names may belong to another server
-        rules = rules_by_name(mount.registry, kind, inside)
-        if rules is None:
-            return None
-        scopes, names = scopes | rules.scopes, names + rules.names
-        tags, all_names = tags | rules.tags, all_names | rules.all_names
-    if change is not None and change[1].tags is not None:
-        tags = frozenset(change[1].tags)
+        for before in changes:
+            inside = mount.names.inner(kind, before)
+            if inside is None or not (mount.names.prefix or mount.has_providers):
+                continue  # registered and hidden items were found above; other names may belong to another server
+            rules = rules_by_name(mount.registry, kind, inside)
+            if rules is None:
+                return None
+            scopes, names = scopes | rules.scopes, names + rules.names
+            tags, all_names = tags | rules.tags, all_names | rules.all_names
+    if changed := [frozenset(each.tags) for each in changes.values() if each is not None and each.tags is not None]:
+        tags = NO_SCOPES.union(*changed)
     all_names |= tags
     if registry.visibility and not registry.visibility.is_visible((name,), tags):
         return None

@@ -30,6 +30,7 @@ from accord.server.declare.schema_tool import context_of, is_context, schema_too
 
 if TYPE_CHECKING:
     from accord.limits import Limits
+    from accord.server.compose.change import ToolChange
     from accord.server.compose.provider import Provided, Provider
     from accord.server.core.registry import MountedRegistry, Registry
 
@@ -140,33 +141,34 @@ class ProviderResolver:
         """Ask the providers, then those of mounted servers, for an item by its name on this server. `outward` returns a
         registration of this server as the client gets it, or None if a rule hides it.
         """
-        kind, change = lookup.kind, None
+        kind = lookup.kind
         if kind == "resource" and self._registry.view.may_hide_uris and is_misread(name):
             return  # before its readings are compared with each rule
-        inside = name
-        if kind == "tool" and (found := self._registry.change_to(name)) is not None:
-            inside, change = found
-        elif kind == "tool" and name in self._registry.tool_changes:
-            return  # the change gives it another name
+        for before, change in self._registry.changes_to(kind, name).items():
+            if lookup.found is None:
+                await self._ask_all(lookup, before, partial(self._changed, kind, name, change, outward))
 
-        def present(registration: Registration) -> Registration | None:
-            if change is not None:
-                registration = change.apply(registration)
-            shown = self._with_middleware(kind, name, registration)
-            return None if shown is None else outward(shown)
+    def _changed(
+        self, kind: str, name: str, change: ToolChange | None, outward: Outward, registration: Registration
+    ) -> Registration | None:
+        """Return a registration as the client gets it, after a change; None if a rule hides it."""
+        shown = self._with_middleware(kind, name, registration if change is None else change.apply(registration))
+        return None if shown is None else outward(shown)
 
+    async def _ask_all(self, lookup: ProviderLookup, name: str, present: Outward) -> None:
+        """Ask the providers, then those of mounted servers, for an item by its name before changes."""
         for provider in self._registry.providers:
-            await self._ask_provider(lookup, provider, inside, present)
+            await self._ask_provider(lookup, provider, name, present)
             if lookup.found is not None:
                 return
         for mount, inner in self._mounted_resolvers():
-            inner_name = mount.names.inner(kind, inside)
+            inner_name = mount.names.inner(lookup.kind, name)
             if inner_name is None:
                 continue
             if (failure := await self._start(mount)) is not None:
                 lookup.fail(failure)
             else:
-                await inner._ask(lookup, inner_name, partial(_through_mount, mount, kind, present))
+                await inner._ask(lookup, inner_name, partial(_through_mount, mount, lookup.kind, present))
             if lookup.found is not None:
                 return
 
@@ -206,8 +208,6 @@ class ProviderResolver:
         changed: dict[str, Registration] = {}
         for name, registration in registrations.items():
             change = self._registry.tool_changes.get(name)
-            if change is not None and self._registry.hides("tool", name):
-                continue
             try:
                 result = registration if change is None else change.apply(registration)
             except DeclarationError as exc:

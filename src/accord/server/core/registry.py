@@ -315,17 +315,23 @@ class Registry:
             return self.view.hides_uri(name)
         if self.find(kind, name) is not None:
             return False
-        change = self.change_to(name) if kind == "tool" else None
-        return (
-            (change is not None and change[0] != name and self.hides(kind, change[0]))
-            or name in self._declarations.of(kind)
-            or name in self.view.before_rules[kind]
-            or any(mount.has(kind, name) for mount in self.mounts)
+        return name in self.view.before_rules[kind] or any(
+            before in self._declarations.of(kind) or any(mount.has(kind, before) for mount in self.mounts)
+            for before in self.changes_to(kind, name)
         )
 
-    def change_to(self, name: str) -> tuple[str, ToolChange] | None:
-        """Return the change to a tool that results in a name, or keeps it, with the name before; None without one."""
-        return next((each for each in self.tool_changes.items() if (each[1].name or each[0]) == name), None)
+    def changes_to(self, kind: str, name: str) -> dict[str, ToolChange | None]:
+        """Return the changes that result in a name, by the name before; the name itself, without a change, unless it is
+        changed to another. Empty for the former name of a changed tool.
+        """
+        if kind != "tool":
+            return {name: None}
+        changes: dict[str, ToolChange | None] = {
+            old: change for old, change in self.tool_changes.items() if (change.name or old) == name
+        }
+        if name not in self.tool_changes:
+            changes[name] = None
+        return changes
 
     def completion_target(self, ref: Reference) -> Registration:
         """Return the prompt, template or resource whose arguments are completed. Raises `InvalidParams`."""
