@@ -38,6 +38,8 @@ class Slot(Struct, frozen=True):
     operator: Operator
     variables: tuple[TemplateVariable, ...]
     run: re.Pattern[str]
+    stops: str
+    """The characters that end a run."""
     longest: bool
     limit: int | None
 
@@ -67,7 +69,7 @@ def slots_of(parts: Sequence[str | Expression]) -> Iterator[str | Slot]:
             limit = variables[0].limit if len(variables) == 1 and not operator.named else None
             reach = stops.replace(operator.separator, "") if explode else stops
             run = re.compile(f"[^{reach}]+" if reach else "(?s:.+)")
-            yield Slot(operator, variables, run, operator.longest or explode, limit)
+            yield Slot(operator, variables, run, reach, operator.longest or explode, limit)
 
 
 def count_slashes(track: Sequence[str | Slot]) -> tuple[int, float]:
@@ -84,6 +86,8 @@ def locate(track: Sequence[str | Slot], units: str) -> list[tuple[Slot, str]] | 
     marks = [bytearray(len(units)) + b"\1"]
     for part in reversed(track):
         marks.append(_mark(part, units, marks[-1]))
+        if 1 not in marks[-1]:
+            return None
     if not marks.pop()[0]:
         return None
     at, spans = 0, []
@@ -114,14 +118,26 @@ def _mark(slot: str | Slot, units: str, ends: bytearray) -> bytearray:
     if isinstance(slot, str):
         return _mark_literal(slot, units, ends)
     starts = bytearray(ends)
-    for run in slot.run.finditer(units):
-        _fill(starts, ends, *run.span(), slot.limit)
+    for start, stop in _runs(slot, units, ends):
+        _fill(starts, ends, start, stop, slot.limit)
     if not slot.lead:
         return starts
     marks = bytearray(ends)
     for at in _occurrences(slot.lead, units):
         marks[at] |= starts[at + 1]
     return marks
+
+
+def _runs(slot: Slot, units: str, ends: bytearray) -> Iterator[tuple[int, int]]:
+    """Yield the runs that have one of `ends`: a URI with thousands of segments has few of them."""
+    stop, at = -1, ends.find(1)
+    while at >= 0:
+        start = max((units.rfind(sign, stop + 1, at) for sign in slot.stops), default=-1)
+        start = stop + 1 if start < 0 else start + 1
+        run = slot.run.match(units, start)
+        stop = run.end() if run else start
+        yield start, stop
+        at = ends.find(1, stop + 1)
 
 
 def _mark_literal(literal: str, units: str, ends: bytearray) -> bytearray:
