@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from accord.wire.http1 import chunked
 from accord.wire.http1.chunked import LEAST_BYTES, SMALL_CHUNKS, ChunkedReader
 from accord.wire.http1.lines import UnacceptableRequest
 
@@ -34,3 +35,22 @@ def test_what_follows_the_body_is_left() -> None:
     sent = b"??2\r\nhi\r\n1\r\n!\r\n0\r\na: b\r\n\r\nGET"
     assert reader.read(sent, 2, chunks) == len(sent) - 3
     assert (b"".join(chunks), reader.over) == (b"hi!", True)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_chunks_that_are_complete_are_parsed_in_one_step_each(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four connections with tiny chunks delayed all others."""
+    lines: list[bytes] = []
+    end_of_line = chunked.end_of_line
+
+    def counting(data: bytes, start: int, seen: int, stop: int) -> int:
+        lines.append(data[start:stop])
+        return end_of_line(data, start, seen, stop)
+
+    monkeypatch.setattr(chunked, "end_of_line", counting)
+    chunk = b"%x\r\n%b\r\n" % (size, b"x" * size)
+    reader, chunks = ChunkedReader(1000, 10, 0, 0), list[bytes]()
+    reader.read(chunk * 1000 + b"0\r\n\r\n", 0, chunks)
+    assert b"".join(chunks) == b"x" * size * 1000
+    assert reader.over
+    assert len(lines) == 2  # of the last chunk, and of the end

@@ -13,6 +13,7 @@ from accord.wire.http1.head import check_field
 from accord.wire.http1.lines import CRLF, UnacceptableRequest, end_of_line
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})([ \t]*;.*)?", re.DOTALL)
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})\r\n")
 _MAX_SIZE_LINE = 16 + len(CRLF)
 """Length of the line of a chunk without its extensions."""
 
@@ -74,12 +75,31 @@ class ChunkedReader:
                     break
                 at += 2
                 self._at = _AT_SIZE
+            elif (end := self._read_whole(data, at, chunks)) > at:
+                at = end
             else:
                 end = self._line(data, at)
                 if end < 0:
                     break
                 self._finish(data[at:end])
                 at = end + 2
+        return at
+
+    def _read_whole(self, data: bytes, at: int, chunks: list[bytes]) -> int:
+        """Parse chunks without extensions that are complete, as most are, and return their end. It takes less than half
+        of the time that the states need."""
+        count, content = self._chunks, self._content
+        while self._at == _AT_SIZE and (line := _SIZE_LINE.match(data, at)) is not None:
+            begin = line.end()
+            end = begin + int(line[1], 16)
+            if begin == end or not data.startswith(CRLF, end) or count >= SMALL_CHUNKS + content // LEAST_BYTES:
+                break  # the last chunk, an incomplete one, or an error
+            count += 1
+            content += end - begin
+            chunks.append(data[begin:end])
+            at = end + 2
+        if count > self._chunks:
+            self._chunks, self._content, self._seen = count, content, 0
         return at
 
     def _line(self, data: bytes, at: int) -> int:
