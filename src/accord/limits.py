@@ -45,10 +45,11 @@ class HTTPLimits(_LimitGroup, frozen=True, kw_only=True):
     requests: int = 4_096
     """Requests in flight of all unauthenticated clients together (HTTP, all sessions); a further one is refused, unless
     its address has fewer than 256, or beyond twice this fewer than 8. The same limit, on its own, applies to requests
-    that wait for authentication."""
+    that wait for authentication. No limit counts the memory of results: where they have megabytes, lower this one."""
     requests_per_address: int = 2_048
     """Requests in flight of one address, or of one principal in all its sessions; a further one is refused. The same
-    limit, on its own, applies to requests of one address that wait for authentication."""
+    limit, on its own, applies to requests of one address that wait for authentication. For large results see
+    `requests`."""
     parked: int = 4_096
     """`Limits.parked` for all principals together; a further one ends the oldest of the address that has the
     most."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -34,9 +36,9 @@ class Pouring:
                 self.stopped.set()
 
 
-def asking() -> bytes:
+def calling(tool: str) -> bytes:
     meta = {META + "protocolVersion": LATEST, META + "clientCapabilities": {}, "progressToken": "p"}
-    message = request("tools/call", {"name": "pour", "arguments": {}, "_meta": meta})
+    message = request("tools/call", {"name": tool, "arguments": {}, "_meta": meta})
     return request_bytes("POST", "/mcp", Modern(None).head(message), encode(message))  # type: ignore[arg-type]
 
 
@@ -46,7 +48,7 @@ async def test_the_call_of_a_client_that_does_not_read_is_cancelled(stream_bytes
     async with served(pouring.server.app, pouring.server.limits) as port:
         _, writer = await port.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
-        writer.write(asking())
+        writer.write(calling("pour"))
         await asyncio.wait_for(pouring.stopped.wait(), SECONDS)
         writer.transport.abort()
 
@@ -113,3 +115,41 @@ async def test_a_client_has_time_for_each_part_of_a_large_event() -> None:
         assert (await client.stream.message())["result"]["content"][0]["text"] == MILLION
         assert not client.stream.whole, "the stream goes on"
         await client.stream.leave()
+
+
+def slow_socket(port: int) -> socket.socket:
+    """A connection of which the system takes little before the client reads."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    return client
+
+
+async def test_large_responses_do_not_all_begin_in_one_turn_of_the_loop() -> None:
+    server = Server("large", "1", limits=quick(http_unsent_bytes=20_000_000))
+    loop = asyncio.get_running_loop()
+    turn, began = 0, Counter[int]()
+
+    def count_turns() -> None:
+        nonlocal turn, counting
+        turn += 1
+        counting = loop.call_soon(count_turns)
+
+    @server.tool
+    async def large() -> str:
+        began[turn] += 1
+        return MILLION * 5
+
+    counting = loop.call_soon(count_turns)
+    async with served(server.app, server.limits) as port:
+        await (await port.bytes(calling("large"))).end()  # the server is started by now
+        began.clear()
+        clients = [slow_socket(port.port) for _ in range(30)]
+        await asyncio.sleep(0.1)  # all are accepted
+        for client in clients:
+            client.sendall(calling("large"))
+        await until(lambda: began.total() == len(clients))
+        for client in clients:
+            client.close()
+    counting.cancel()
+    assert max(began.values()) < 10, "as many as fill half of the limit; then each has a turn of its own"

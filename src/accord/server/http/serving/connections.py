@@ -6,6 +6,8 @@ serves requests: two clients that keep idle connections open could otherwise loc
 
 A client that does not read its responses makes the server buffer them (`slow_readers`). A client that sends requests
 before it has the response to another makes the server buffer those (`early_senders`). Both are bounded in total.
+Bytes are sent, and connections closed, between turns of the event loop only. If many bytes are unsent, each request
+therefore has a turn of its own: otherwise hundreds of large responses could begin in one turn, and be held together.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ class Connections(Generic[C]):
         """Connections whose clients read their responses too slowly."""
         self.early_senders: SlowReaders[C] = SlowReaders(limits.http.unsent_bytes, _abort)
         """Connections whose clients have sent more than the server reads yet."""
+        self._much = limits.http.unsent_bytes // 2
+        self._turn = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -113,6 +117,18 @@ class Connections(Generic[C]):
         address = self._open.get(connection)
         if address is not None:
             self.slow_readers.update(address, connection, 0)
+
+    @property
+    def have_much_unsent(self) -> bool:
+        """Whether the unsent bytes are over half of their bound. A transport holds up to twice what it reports, because
+        it keeps a large response whole while a part of it is sent.
+        """
+        return self.slow_readers.unsent > self._much
+
+    async def wait_for_turn(self) -> None:
+        """Wait for a turn of the event loop in which no other caller continues."""
+        async with self._turn:
+            await asyncio.sleep(0)
 
     def buffered(self, connection: C, size: int) -> None:
         """Set the unread bytes of a connection. Close connections until the total is within its bound."""

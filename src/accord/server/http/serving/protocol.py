@@ -284,6 +284,8 @@ class HTTPExchange:
     async def run(self, app: Application) -> None:
         """Run the application. An exception is logged, and answered with 500 unless the response has begun."""
         try:
+            if self._connection.connections.have_much_unsent:
+                await self._connection.connections.wait_for_turn()
             await app(self._scope, self.receive, self.send)
         except asyncio.CancelledError:
             self._fail("the server ends")
