@@ -77,5 +77,11 @@ async def unsafe(ctx: Context) -> str:
     return await work(ctx, "unsafe")
 
 
+@server.tool
+def end() -> None:
+    """End as by `kill -9`, at any moment."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
     server.run()

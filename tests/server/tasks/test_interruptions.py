@@ -24,7 +24,7 @@ from accord import (
     ToolAnnotations,
 )
 from accord.errors import InternalError
-from accord.server.tasks import methods
+from accord.server.tasks import question_sender
 from accord.server.tasks.runner import _Step
 from accord.stores import MemoryTasks, SQLiteTasks, TaskRecord
 
@@ -412,14 +412,14 @@ async def test_an_answer_that_is_sent_again_while_it_is_stored_is_acknowledged_o
 
 
 async def test_a_client_that_has_disconnected_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, asked, request = Desk(Limits(grace_seconds=0.1)), 0, methods.request_answer
+    desk, asked, request = Desk(Limits(grace_seconds=0.1)), 0, question_sender.request_response
 
     async def count(*given: Any) -> Any:
         nonlocal asked
         asked += 1
         return await request(*given)
 
-    monkeypatch.setattr(methods, "request_answer", count)
+    monkeypatch.setattr(question_sender, "request_response", count)
     async with raw_peer(desk.server, None) as peer:
         client = {"name": "raw", "version": "1"}
         opening = {"protocolVersion": CORE, "capabilities": {"elicitation": {}}, "clientInfo": client}
@@ -549,7 +549,7 @@ async def test_an_answer_of_a_session_is_stored_again_after_the_store_has_failed
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """2025-11-25: the user is asked once, and the handler learns of no failure."""
-    monkeypatch.setattr(methods, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(question_sender, "_AGAIN_SECONDS", 0.01)
     store, asked = SlowStore(), 0
 
     def answer(_: Any) -> dict[str, str]:
@@ -610,7 +610,7 @@ async def test_a_step_that_fails_pauses_for_longer_each_time() -> None:
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
 async def test_an_answer_outlasts_any_error_of_a_store(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The question would otherwise be open no longer, and its handler wait for ever."""
-    monkeypatch.setattr(methods, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(question_sender, "_AGAIN_SECONDS", 0.01)
     store = SlowStore()
     store.error = ConnectionResetError("the database is gone")
 

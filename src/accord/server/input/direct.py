@@ -94,8 +94,10 @@ class DirectInput:
     async def _request_one(self, question: InputQuestion[Any], params: Any) -> Any:
         if isinstance(question, ElicitUrl):
             self._url_elicitations.add(question.elicitation_id, self._peer)
-        _, answer = await request_answer(question, params, self._exchange, self._peer, self._seconds)
-        return answer
+        of, peer, seconds = self._exchange, self._peer, self._seconds
+        return read_response(
+            question, await request_response(question.method, params, question.needs, of, peer, seconds)
+        )
 
 
 def checked_params(question: InputQuestion[Any], pending: PendingRequest, peer: Peer) -> Any:
@@ -108,21 +110,24 @@ def checked_params(question: InputQuestion[Any], pending: PendingRequest, peer: 
     return params
 
 
-async def request_answer(
-    question: InputQuestion[Any], params: Any, of: PendingRequest, peer: Peer, seconds: float
-) -> tuple[bytes, Any]:
-    """Send the request for a question as part of the peer's request `of`; return the result, and the answer in it.
+async def request_response(
+    method: str, params: Any, needs: str, of: PendingRequest, peer: Peer, seconds: float
+) -> bytes:
+    """Send the request for a question as part of the peer's request `of`, and return the result.
 
-    Raises `MissingClientCapability`, `AnswerError` for an error of the client, `InvalidResult`, and the errors of a
-    connection.
+    Raises `MissingClientCapability`, `AnswerError` for an error of the client, and the errors of a connection.
     """
     try:
-        raw = await peer.channel.request(question.method, params, timeout=seconds, needs=question.needs, of=of)
+        return bytes(await peer.channel.request(method, params, timeout=seconds, needs=needs, of=of))
     except MissingClientCapability:
         raise
     except ProtocolError as error:
-        raise AnswerError(f"the client answered {question.method} with an error: {error}", error) from error
+        raise AnswerError(f"the client answered {method} with an error: {error}", error) from error
+
+
+def read_response(question: InputQuestion[Any], response: bytes) -> Any:
+    """Return the answer in the result of a request for a question. Raises `InvalidResult`."""
     try:
-        return bytes(raw), question.read(raw)
+        return question.read(response)
     except (msgspec.ValidationError, msgspec.DecodeError, Mismatch) as exc:
-        raise InvalidResult(f"the response to {question.method} is invalid: {exc}", raw=bytes(raw)) from exc
+        raise InvalidResult(f"the response to {question.method} is invalid: {exc}", raw=response) from exc

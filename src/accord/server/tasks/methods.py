@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -15,13 +14,10 @@ import msgspec
 
 from accord.errors import (
     AccordError,
-    ConnectionLost,
     InternalError,
     InvalidParams,
     MethodNotFound,
-    NotConnected,
     StoreError,
-    StoreFull,
 )
 from accord.limits import Limits
 from accord.messages import codec
@@ -43,24 +39,18 @@ from accord.server.compose.access import viewer_of
 from accord.server.core.fair_semaphore import FairSemaphore
 from accord.server.core.peer import Peer
 from accord.server.core.results import ResultEncoder
-from accord.server.input.direct import checked_params, request_answer
 from accord.server.notify.subscriber import Subscriber
 from accord.server.notify.subscriptions import FilterGrant
 from accord.server.tasks.notifier import ComparableState, is_missed, subscription_key
+from accord.server.tasks.question_sender import QuestionSender
 from accord.server.tasks.runner import TaskRunner
-from accord.server.tasks.running_task import RunningTask, TaskQuestion
 from accord.server.tasks.wire import core_task, detailed_task, task_info
 from accord.session.pending_request import PendingRequest
 from accord.session.rate import RateLimiter
 from accord.store.tasks import TaskInput, TaskRecord
 
-log: logging.Logger = logging.getLogger("accord.server")
-
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
-
-_AGAIN_SECONDS = 1.0
-"""The interval at which an answer is stored again after an error of the store."""
 
 _READS = 4
 """Limit of the requests that read tasks of the store at once: a task may have a large result. Clients take turns."""
@@ -103,12 +93,9 @@ class TaskMethods:
         params = codec.decode_params(UpdateTaskParams, pending.params)
         record = await self._find(params.task_id, pending, peer)
         answers = {key: codec.encode(answer) for key, answer in params.input_responses.items()}
-        running = self._runner.tasks.get(record.id)
         try:
-            if running is not None:
-                await running.receive_answers(answers)
-            elif not record.ended:
-                await self._runner.store.send(TaskInput(record.id, answers))
+            if not record.ended:
+                await self._runner.send(TaskInput(record.id, answers))
         except StoreError as error:
             raise InternalError(f"the answers cannot be stored, send them again: {error}") from error
         return EmptyResult()
@@ -119,22 +106,19 @@ class TaskMethods:
         record = await self._find(_task_id(pending), pending, peer)
         if is_core and record.ended:
             raise _ended_already(record)
-        running = self._runner.tasks.get(record.id)
-        if running is not None:
-            await running.cancel()
-        elif not record.ended:
+        if not record.ended:
             await self._send_cancellation(record)
-            if is_core:  # it "MUST transition the task to `cancelled` status before sending the response"
-                record = await self._wait_elsewhere(record.id, pending, peer)
         if not is_core:
             return EmptyResult()
+        # it "MUST transition the task to `cancelled` status before sending the response"
+        record = await self._wait_until_end(record, pending, peer)
         if record.status != "cancelled":  # it ended meanwhile
             raise _ended_already(record)
         return CancelTaskResult(**task_info(record))
 
     async def _send_cancellation(self, record: TaskRecord) -> None:
         try:
-            await self._runner.store.send(TaskInput(record.id))
+            await self._runner.send(TaskInput(record.id))
         except StoreError as error:
             raise InternalError(f"the cancellation cannot be stored, send it again: {error}") from error
 
@@ -144,8 +128,12 @@ class TaskMethods:
         Raises `InvalidParams` for an unknown task and for one without a result, and the error of the call.
         """
         record = await self._find(_task_id(pending), pending, peer)
-        if not record.ended:
-            record = await self._wait_until_end(record, pending, peer)
+        pending.message_meta = related(record.id)
+        sender = QuestionSender(self._runner, pending, peer, self._limits.answer_seconds)
+        try:
+            record = await self._wait_until_end(record, pending, peer, sender)
+        finally:
+            sender.close()
         if record.result is not None:
             return result_with_meta(record.result, record.id)
         if record.error is not None:
@@ -232,27 +220,27 @@ class TaskMethods:
         rules = RULES.get(record.revision, pending.rules)  # a record that cannot be read belongs to neither protocol
         return record.owner == peer.principal and rules.requested_tasks == pending.rules.requested_tasks
 
-    async def _wait_until_end(self, record: TaskRecord, pending: PendingRequest, peer: Peer) -> TaskRecord:
-        """Return a task once it has ended; ask the client what its handler asks while it runs here, which it may do
-        only after the end of another process.
+    async def _wait_until_end(
+        self, record: TaskRecord, pending: PendingRequest, peer: Peer, sender: QuestionSender | None = None
+    ) -> TaskRecord:
+        """Return a task once it has ended, wherever it runs; until then, ask the client what its handler asks. Raises
+        `InternalError` if the server stops before.
         """
         while not record.ended:
             running = self._runner.tasks.get(record.id)
             if running is not None:
-                record, pending.message_meta = running.record, related(record.id)
-                await QuestionSender(running, pending, peer, self._limits.answer_seconds).send_until_end()
-                return record
-            await asyncio.sleep(_POLL_SECONDS)
-            record = await self._find(record.id, pending, peer)
+                record = running.record
+                running.asks.clear()
+            if sender is not None:
+                sender.send(record)
+            if running is not None:
+                await running.wait_changed()
+                if running.is_abandoned:
+                    raise InternalError("the server stops during this task, which the next process continues")
+            else:
+                await asyncio.sleep(_POLL_SECONDS)
+                record = await self._find(record.id, pending, peer)
         return record
-
-    async def _wait_elsewhere(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
-        """Return a task of another process once it has ended."""
-        while True:
-            record = await self._find(id, pending, peer)
-            if record.ended:
-                return record
-            await asyncio.sleep(_POLL_SECONDS)
 
     def _check_rate(self, peer: Peer) -> None:
         """Raise `RateLimited` for too many polls: "Servers MAY rate-limit clients"."""
@@ -281,73 +269,3 @@ def _task_id(pending: PendingRequest) -> str:
     if pending.rules.requested_tasks:
         return codec.decode_params(TaskParams, pending.params).task_id
     return codec.decode_params(TaskIdParams, pending.params).task_id
-
-
-class QuestionSender:
-    """Sends the questions of a task as part of one `tasks/result` request (2025-11-25): "When the requestor encounters
-    the `input_required` status, it SHOULD preemptively call `tasks/result`".
-    """
-
-    def __init__(self, task: RunningTask, pending: PendingRequest, peer: Peer, seconds: float) -> None:
-        self._task = task
-        self._pending = pending
-        self._peer = peer
-        self._seconds = seconds
-        self._sending: set[asyncio.Task[None]] = set()
-        self._is_lost = False
-        """Whether the client cannot be asked here any more."""
-
-    async def send_until_end(self) -> None:
-        """Return when the task has ended. What was not answered when the request ends, a later request asks again."""
-        task = self._task
-        assert task.asks is not None
-        try:
-            while not task.ended.done():
-                task.asks.clear()
-                for key, question in list(task.questions.items()):
-                    if not (question.is_sent or self._is_lost):
-                        self._start(key, question)
-                asks = asyncio.ensure_future(task.asks.wait())
-                try:
-                    await asyncio.wait((task.ended, asks), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    asks.cancel()
-        finally:
-            for sending in self._sending:
-                sending.cancel()
-
-    def _start(self, key: str, question: TaskQuestion) -> None:
-        question.is_sent = True
-        sending = asyncio.ensure_future(self._send(key, question))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
-
-    async def _send(self, key: str, open: TaskQuestion) -> None:
-        question, task = open.question, self._task
-        try:
-            params = checked_params(question, task.call.pending, self._peer)
-            raw, _ = await request_answer(question, params, self._pending, self._peer, self._seconds)
-            await self._receive(key, open, raw)
-        except (asyncio.CancelledError, ConnectionLost, NotConnected) as error:  # a later request asks again
-            open.is_sent, self._is_lost = False, True
-            if task.asks is not None:
-                task.asks.set()
-            if isinstance(error, asyncio.CancelledError):
-                raise
-        except AccordError as error:  # the handler learns why it gets no answer
-            if not open.answer.done():
-                open.answer.set_exception(error)
-
-    async def _receive(self, key: str, open: TaskQuestion, answer: bytes) -> None:
-        """Give the task an answer, also after errors of the store: the user would have to answer again. Raises
-        `StoreFull`, and `InvalidParams` for an answer that does not fit.
-        """
-        while not open.answer.done():
-            try:
-                await self._task.receive_answers({key: answer})
-                break
-            except StoreFull:
-                raise
-            except StoreError as error:
-                log.error("accord: an answer for a task cannot be stored yet: %s", error)
-                await asyncio.sleep(_AGAIN_SECONDS)

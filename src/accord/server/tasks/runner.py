@@ -84,6 +84,8 @@ class TaskRunner:
         self.store: Tasks = store
         self.tasks: dict[str, RunningTask] = {}
         """The tasks that run here, by id."""
+        self.asking: set[tuple[str, str]] = set()
+        """The questions that requests ask, by task and key (2025-11-25). The task may run in another process."""
         self.result_bytes: int = limits.tasks.result_bytes
         self.recover: Recover = lambda record: None
         self._server = server
@@ -118,7 +120,7 @@ class TaskRunner:
         """Run again what a process that has ended has left, in the background."""
         self.recover = recover
         if self.store.survives:
-            self._spawn(self._open_and_adopt())
+            self.spawn(self._open_and_adopt())
 
     async def _open_and_adopt(self) -> None:
         try:
@@ -157,7 +159,8 @@ class TaskRunner:
         with suppress(StoreError):
             await self._store_ends()
 
-    def _spawn(self, work: Any) -> asyncio.Task[None]:
+    def spawn(self, work: Any) -> asyncio.Task[None]:
+        """Run a coroutine until the end of the server."""
         task: asyncio.Task[None] = self.loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -179,7 +182,7 @@ class TaskRunner:
             except StoreError as error:
                 raise InternalError(f"the call cannot become a task: {error}") from error
             except asyncio.CancelledError:
-                self._spawn(task.withdraw())
+                self.spawn(task.withdraw())
                 raise
             task.start(work)
             return record
@@ -197,7 +200,7 @@ class TaskRunner:
                 await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             return record if task.is_task else await handler
         except asyncio.CancelledError:  # the client will not learn the id
-            self._spawn(task.withdraw())
+            self.spawn(task.withdraw())
             raise
 
     async def add(self, task: RunningTask) -> None:
@@ -218,7 +221,7 @@ class TaskRunner:
         self._quotas.add(task)
         if record.ttl is not None:
             seconds = record.expires_at - time.time()
-            task.expiry = self.loop.call_later(max(0, seconds), lambda: self._spawn(task.expire()))
+            task.expiry = self.loop.call_later(max(0, seconds), lambda: self.spawn(task.expire()))
         self._start_turns()
 
     async def save(self, record: TaskRecord) -> None:
@@ -337,6 +340,18 @@ class TaskRunner:
         if failures:
             raise failures[0]
 
+    async def send(self, input: TaskInput) -> None:
+        """Give a task what a client has sent, wherever it runs. Raises `StoreError`, and `InvalidParams` as
+        `RunningTask.receive_answers`.
+        """
+        task = self.tasks.get(input.id)
+        if task is None:
+            await self.store.send(input)
+        elif input.answers is None:
+            await task.cancel()
+        else:
+            await task.receive_answers(input.answers)
+
     async def _receive(self, input: TaskInput, *, is_last: bool = False) -> None:
         """Give a task what a client has sent. A task whose answer has no room in the `is_last` try fails: answers that
         wait here count nowhere.
@@ -392,7 +407,7 @@ class TaskRunner:
         if not self.store.survives or now < self._adopted + _ADOPT_SECONDS:
             return
         self._adopted = now
-        await asyncio.shield(self._spawn(self._adopt()))
+        await asyncio.shield(self.spawn(self._adopt()))
 
     async def _adopt(self) -> None:
         adopted = await self.store.adopt(self.id)

@@ -21,6 +21,7 @@ from accord.server.input.base import EncodedQuestion, OnceCache, decode_answer, 
 from accord.server.input.direct import checked_params
 from accord.server.input.question import InputQuestion
 from accord.server.input.request_state import digest
+from accord.server.tasks.stored_questions import StoredQuestion, read_answer
 from accord.session.incoming import code_of
 from accord.session.pending_request import PendingRequest
 from accord.store.tasks import AskedQuestion, TaskRecord
@@ -82,15 +83,13 @@ class TaskTable(Protocol):
 class TaskQuestion:
     """A question that a handler waits for."""
 
-    __slots__ = ("answer", "asked", "encoded", "is_sent", "question")
+    __slots__ = ("answer", "asked", "encoded", "question")
 
     def __init__(self, question: InputQuestion[Any], encoded: EncodedQuestion, asked: AskedQuestion) -> None:
         self.question: InputQuestion[Any] = question
         self.encoded: EncodedQuestion = encoded
         self.asked: AskedQuestion = asked
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.is_sent: bool = False
-        """Whether a request to the client asks it (2025-11-25)."""
 
 
 class StoredOnceCache(OnceCache):
@@ -126,8 +125,8 @@ class RunningTask:
         """Done once it is a task."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Done once its status is final and stored."""
-        self.asks: asyncio.Event | None = asyncio.Event() if self.is_core else None
-        """Set while a question waits to be sent (2025-11-25)."""
+        self.asks: asyncio.Event = asyncio.Event()
+        """Set when its questions have changed."""
         self.questions: dict[str, TaskQuestion] = {}
         """The outstanding questions, by key."""
         self.once_cache: OnceCache = StoredOnceCache(self)
@@ -340,6 +339,11 @@ class RunningTask:
         if self.handler is not None:
             self.handler.cancel()
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it has ended here alone: the next process continues it."""
+        return self.ended.done() and not self.record.ended
+
     # --- questions ---------------------------------------------------------------------------------------------
 
     @property
@@ -356,7 +360,8 @@ class RunningTask:
         if not self.is_core:
             return encode_question(question, pending, peer)
         params = codec.encode(checked_params(question, pending, peer))
-        return EncodedQuestion(question, Raw(params), digest(question.method.encode(), params))
+        wire = codec.encode(StoredQuestion(question.method, Raw(params), question.needs))
+        return EncodedQuestion(question, Raw(wire), digest(question.method.encode(), params))
 
     async def request(self, questions: Sequence[InputQuestion[Any]], keys: Sequence[str] = ()) -> list[Any]:
         """Return the answers in order; the call becomes a task that requires input. Raises `ToolError` if it cannot
@@ -374,7 +379,9 @@ class RunningTask:
         if open:
             await self._wait(open)
         return [
-            decode_answer(each.key, question, each.answer or b"")
+            read_answer(question, each.answer or b"")
+            if self.is_core
+            else decode_answer(each.key, question, each.answer or b"")
             for question, each in zip(questions, asked, strict=True)
         ]
 
@@ -384,7 +391,7 @@ class RunningTask:
         self._position += 1
         if position < len(record.asked) and record.asked[position].digest == encoded.digest:
             asked = record.asked[position]
-            if asked.answer is not None:
+            if asked.answer is not None and not self.is_core:
                 try:
                     decode_answer(asked.key, encoded.question, asked.answer)
                 except InvalidParams:  # it came before its question, and does not fit
@@ -397,7 +404,7 @@ class RunningTask:
         return record.asked[-1]
 
     async def _wait(self, open: Mapping[str, TaskQuestion]) -> None:
-        """Show questions until all are answered. Raises what asking them raises (2025-11-25)."""
+        """Show questions until all are answered."""
         self.questions |= open
         try:
             self._show_questions()
@@ -410,19 +417,26 @@ class RunningTask:
     def _show_questions(self) -> None:
         if self.ending is not None:
             return
-        if not self.is_core:
-            self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
+        self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
         self.record.status = "input_required" if self.questions else "working"
-        if self.asks is not None:
-            self.asks.set()
+        self.asks.set()
         self._table.changed(self)
+
+    async def wait_changed(self) -> None:
+        """Return when its questions have changed, or it has ended."""
+        asks = asyncio.ensure_future(self.asks.wait())
+        try:
+            await asyncio.wait((self.ended, asks), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asks.cancel()
 
     async def receive_answers(self, answers: Mapping[str, bytes]) -> None:
         """Give the handler these answers; keys without an outstanding question are ignored. An answer to a question of
         an earlier run, which this run has not asked yet, is kept for it.
 
-        Raises `InvalidParams` for an answer that does not fit its question, and `StoreError`: then all stay open. It
-        goes on if the caller is cancelled: the handler would not learn of an answer that is stored.
+        Raises `InvalidParams` for an answer that does not fit its question (in 2025-11-25 the handler learns that), and
+        `StoreError`: then all stay open. It goes on if the caller is cancelled: the handler would not learn of an
+        answer that is stored.
         """
         receiving = self._loop.create_task(self._receive_answers(answers))
         self._receiving.add(receiving)
@@ -435,8 +449,9 @@ class RunningTask:
 
     async def _store_answers(self, answers: Mapping[str, bytes]) -> None:
         open = {key: self.questions[key] for key in answers if key in self.questions}
-        for key, waiting in open.items():
-            decode_answer(key, waiting.question, answers[key])
+        if not self.is_core:
+            for key, waiting in open.items():
+                decode_answer(key, waiting.question, answers[key])
         later = self.record.asked[self._position :]
         early = [each for each in later if each.key in answers and each.answer is None]
         asked = [*(waiting.asked for waiting in open.values()), *early]

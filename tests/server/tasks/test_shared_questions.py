@@ -1,0 +1,235 @@
+"""2025-11-25: a client waits in `tasks/result` at one process for a task that another one runs, and is asked there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import (
+    Accepted,
+    AnswerError,
+    Client,
+    ConnectionLost,
+    Context,
+    InvalidResult,
+    Limits,
+    Server,
+    StoreError,
+    TaskHandle,
+    TaskLimits,
+)
+from accord.errors import InternalError, StoreFull
+from accord.server.tasks import question_sender
+from accord.store.tasks import TaskInput
+from accord.stores import SQLiteTasks
+
+from tests.server.raw import raw_peer
+from tests.server.tasks.test_calls import CORE, Name
+from tests.waiting import turns, until
+
+PROGRAM = str(Path(__file__).with_name("killed.py"))
+
+
+def desk(folder: Path) -> Server:
+    limits = Limits(tasks=TaskLimits(polls_per_second=1e6))
+    server = Server("desk", tasks=SQLiteTasks(folder / "tasks.db"), limits=limits)
+
+    @server.tool(task=True)
+    async def ask(ctx: Context) -> str:
+        try:
+            answer = await ctx.elicit("Who?", Name)
+        except (AnswerError, InvalidResult) as error:
+            return f"{type(error).__name__}: {error}"
+        return answer.data.name if isinstance(answer, Accepted) else answer.action
+
+    @server.tool(task=True)
+    async def hang() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    @server.tool(task=True)
+    async def ask_briefly(ctx: Context) -> str:
+        try:
+            async with asyncio.timeout(0.5):
+                await ctx.elicit("Who?", Name)
+        except TimeoutError:
+            return "nobody"
+        raise AssertionError
+
+    return server
+
+
+@asynccontextmanager
+async def shared_task(folder: Path, tool: str = "ask") -> AsyncIterator[TaskHandle]:
+    """A task of another server on the same file, with a client that has the capability and does not wait for it."""
+    async with client(folder, lambda _: {"name": "Ann"}) as runs:
+        task = await runs.start_tool(tool)
+        while (await task.state()).status != "input_required":
+            pass
+        yield task
+
+
+def client(folder: Path, elicitation: Callable[[Any], Any] | None) -> Client:
+    return Client(desk(folder), revisions=[CORE], elicitation=elicitation)
+
+
+async def test_another_process_asks_its_client(tmp_path: Path) -> None:
+    command, options = [sys.executable, PROGRAM, str(tmp_path)], {"revisions": [CORE]}
+    async with Client(command, elicitation=lambda _: {"name": "Ann"}, **options) as runs:
+        task = await runs.start_tool("unsafe")
+        async with Client(command, elicitation=lambda _: {"name": "Zoe"}, **options) as waits:
+            assert (await waits.task(task.id).result()).text == "7 Zoe"
+        assert (await task.result()).text == "7 Zoe"
+
+
+async def test_a_question_outlasts_the_process_that_runs_its_task(tmp_path: Path) -> None:
+    command, asked, is_killed = [sys.executable, PROGRAM, str(tmp_path)], asyncio.Event(), asyncio.Event()
+
+    async def answer(_: Any) -> dict[str, str]:
+        asked.set()
+        await is_killed.wait()
+        return {"name": "Zoe"}
+
+    async with Client(command, revisions=[CORE], elicitation=answer) as waits:
+        async with Client(command, revisions=[CORE], elicitation=answer) as runs:
+            task = await runs.start_tool("safe")
+            waiting = asyncio.create_task(waits.task(task.id).result())
+            await asked.wait()
+            with pytest.raises(ConnectionLost):
+                await runs.call_tool("end")
+        is_killed.set()
+        assert (await waiting).text == "7 Zoe"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda _: {"name": "Zoe"}, "Zoe"),
+        (lambda _: None, "decline"),
+        (lambda _: 1 / 0, "AnswerError: the client answered elicitation/create with an error"),
+    ],
+)
+async def test_the_handler_learns_every_outcome(answer: Callable[[Any], Any], text: str, tmp_path: Path) -> None:
+    async with shared_task(tmp_path) as task, client(tmp_path, answer) as waits:
+        assert (await waits.task(task.id).result()).text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"action": "accept", "content": {"name": 7}}, "InvalidResult: the response to elicitation/create is invalid"),
+        (["not", False], "InvalidResult: the response to elicitation/create is invalid"),
+    ],
+    ids=str,
+)
+async def test_the_handler_learns_of_an_answer_that_does_not_fit(result: Any, text: str, tmp_path: Path) -> None:
+    async with shared_task(tmp_path) as task, raw_peer(desk(tmp_path), None) as peer:
+        info = {"name": "raw", "version": "1"}
+        opening = {"protocolVersion": CORE, "capabilities": {"elicitation": {}}, "clientInfo": info}
+        await peer.ask("initialize", opening)
+        peer.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        peer.send("tasks/result", {"taskId": task.id})
+        question = await peer.hear()
+        assert question["params"]["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": task.id}
+        peer.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+        assert (await peer.hear())["result"]["content"][0]["text"].startswith(text)
+
+
+async def test_two_processes_ask_and_the_first_answer_counts(tmp_path: Path) -> None:
+    asked, is_withdrawn = asyncio.Event(), asyncio.Event()
+
+    async def never(_: Any) -> None:
+        asked.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            is_withdrawn.set()
+
+    async with shared_task(tmp_path) as task, client(tmp_path, never) as slow:
+        late = asyncio.create_task(slow.task(task.id).result())
+        await asked.wait()
+        assert (await task.result()).text == "Ann"
+        assert (await late).text == "Ann"
+        await is_withdrawn.wait()
+
+
+async def test_one_process_asks_once(tmp_path: Path) -> None:
+    asked, answers = 0, asyncio.Event()
+
+    async def answer(_: Any) -> dict[str, str]:
+        nonlocal asked
+        asked += 1
+        await answers.wait()
+        return {"name": "Zoe"}
+
+    async with shared_task(tmp_path) as task, client(tmp_path, answer) as waits:
+        waiting = [asyncio.create_task(waits.task(task.id).result()) for _ in range(3)]
+        await until(lambda: asked)
+        waiting.pop(0).cancel()  # another request asks again
+        await until(lambda: asked == 2)
+        answers.set()
+        assert {(await each).text for each in waiting} == {"Zoe"}
+        assert asked == 2
+
+
+async def test_a_client_without_the_capability_waits_for_the_answer_of_another(tmp_path: Path) -> None:
+    async with shared_task(tmp_path) as task, client(tmp_path, None) as watches:
+        watching = asyncio.create_task(watches.task(task.id).result())
+        async with client(tmp_path, lambda _: {"name": "Zoe"}) as waits:
+            assert (await waits.task(task.id).result()).text == "Zoe"
+        assert (await watching).text == "Zoe"
+
+
+async def test_a_question_whose_handler_waits_no_longer_is_withdrawn(tmp_path: Path) -> None:
+    is_withdrawn = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            is_withdrawn.set()
+
+    async with shared_task(tmp_path, "ask_briefly") as task, client(tmp_path, never) as waits:
+        assert (await waits.task(task.id).result()).text == "nobody"
+        await is_withdrawn.wait()
+
+
+async def test_an_answer_outlasts_errors_of_the_store_and_the_end_of_its_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question_sender, "_AGAIN_SECONDS", 0.01)
+    failed, send = 0, SQLiteTasks.send
+
+    async def fail(store: SQLiteTasks, input: TaskInput) -> None:
+        nonlocal failed
+        failed += 1
+        if failed < 4:
+            raise [StoreError("locked"), StoreFull("no room"), OSError("of another kind")][failed - 1]
+        await send(store, input)
+
+    monkeypatch.setattr(SQLiteTasks, "send", fail)
+    async with shared_task(tmp_path) as task, client(tmp_path, lambda _: {"name": "Zoe"}) as waits:
+        waiting = asyncio.create_task(waits.task(task.id).result())
+        await until(lambda: failed)
+        waiting.cancel()
+        while not (state := await task.state()).ended:
+            pass
+        assert (await task.result()).text == "AnswerError: no room"
+        assert state.status == "completed"
+
+
+async def test_a_request_for_a_result_that_its_server_abandons_may_be_sent_again(tmp_path: Path) -> None:
+    """The next process continues the task: a client that was told that it has no result would cancel it."""
+    server = desk(tmp_path)
+    async with raw_peer(server, CORE) as peer:
+        id = (await peer.ask("tools/call", {"name": "hang", "task": {}}))["result"]["task"]["taskId"]
+        peer.send("tasks/result", {"taskId": id})
+        await turns(20)
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+        runner.tasks[id].stop(abandon=True)
+        assert (await peer.hear())["error"]["code"] == InternalError.default_code
