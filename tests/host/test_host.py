@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from accord import Context, Server, ToolAnnotations
-from accord.errors import DeclarationError, InvalidParams, NotConnected, TargetError
+from accord.errors import DeclarationError, InvalidParams, NotConnected, StoreError, TargetError
 from accord.host.approvers import ApprovalQueue, GrantRequest, PromptAnswer
 from accord.host.audit.log import AuditLog
 from accord.host.host import Host
@@ -811,6 +811,19 @@ async def test_a_reload_applies_the_audit_log_and_the_search_of_the_file(tmp_pat
         host.search_tools(500)
         await host.reload()
         assert host._search is not None, "the program has asked for it"
+
+
+async def test_a_reload_opens_the_audit_log_anew_when_its_file_was_moved(tmp_path: Path, state: Path) -> None:
+    """All calls failed until the host was started again."""
+    log = tmp_path / "audit.jsonl"
+    settings = {"audit": log.name, "policy": [{"name": "all", "decision": "allow"}]}
+    async with Host(configuration(tmp_path, settings, shop={}), approve=Person(), state=state) as host:
+        log.rename(tmp_path / "audit.1.jsonl")
+        with pytest.raises(StoreError, match="cannot be used"):
+            await host.call_tool("shop_price", {"item": "tea"})
+        await host.reload()
+        assert (await host.call_tool("shop_price", {"item": "tea"})).data == 3
+    assert "sending" in log.read_text(encoding="utf-8")
 
 
 async def test_a_cancelled_reload_leaves_no_audit_log_open(

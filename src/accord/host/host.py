@@ -310,7 +310,7 @@ class Host:
         configuration = _read(self._source)
         policy = self._given_policy or configuration.policy()
         if not self._found:
-            await self._replace_audit_log(configuration)
+            await self._replace_audit_log(configuration, again=True)
         self._apply_search_budget(configuration)
         gone = [
             server
@@ -335,16 +335,16 @@ class Host:
             self._found and settings_changed
         )
 
-    async def _replace_audit_log(self, configuration: Configuration) -> None:
-        """Open the audit log that the file names now, then close the one before, also if this is cancelled. Raises
-        `StoreError`.
+    async def _replace_audit_log(self, configuration: Configuration, *, again: bool = False) -> None:
+        """Open the audit log that the file names now, then close the one before, also if this is cancelled. `again`
+        opens the same one anew, as its file may have been moved. Raises `StoreError`.
         """
-        await _finished(asyncio.ensure_future(self._open_audit_log(configuration)))
+        await _finished(asyncio.ensure_future(self._open_audit_log(configuration, again)))
 
-    async def _open_audit_log(self, configuration: Configuration) -> None:
+    async def _open_audit_log(self, configuration: Configuration, again: bool) -> None:
         async with self._replacing_audit:
             before, after = self._calls.audit, _audit_log(self._given_audit, configuration)
-            if self._given_audit is not None or _audit_files(before) == _audit_files(after):
+            if self._given_audit is not None or (not again and _audit_files(before) == _audit_files(after)):
                 return
             if after is not None:
                 await after.open()
