@@ -12,8 +12,9 @@ from tests.clock import without_waiting
 async def test_an_hour_passes_at_once() -> None:
     before, begun = time.monotonic(), time.perf_counter()
     await asyncio.sleep(3600)
-    assert time.monotonic() - before >= 3600
-    assert time.perf_counter() - begun < 1000
+    passed = time.monotonic() - before
+    assert passed >= 3600
+    assert time.perf_counter() - begun < passed / 2
 
 
 @without_waiting
