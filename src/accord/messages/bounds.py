@@ -184,8 +184,10 @@ def has_more_nodes(message: bytes, limit: int) -> bool:
     """
     if len(message) <= MEASURED_BYTES:
         return False
-    if _has_many_extremes(message):
-        return True
+    return _has_many_nodes(message, limit) or _has_many_extremes(message)
+
+
+def _has_many_nodes(message: bytes, limit: int) -> bool:
     if len(message) <= _NODES_BYTES or not _exceeds(message, limit):
         return False
     texts = (message.count(b'"') - message.count(rb"\"")) // 2

@@ -25,7 +25,7 @@ from .http_clients import Stateful, site
 from tests.measure import costs_at_most, processor_seconds
 
 SIZE = (4 << 20) - 4_096
-UNITS = 30
+UNITS = 20
 """Times 10 ms of a processor of 2025, for all that is done for one request of 4 MB. An attack takes seconds."""
 SMALL = 128 << 10
 ALWAYS_FINE = 0.05
