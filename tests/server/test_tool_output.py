@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 from accord import CallToolResult, Client, Context, Image, Server, TextContent, ToolOutput
@@ -55,6 +56,16 @@ def plain_text() -> ToolOutput[str]:
 @server.tool
 def wrong() -> ToolOutput[Report]:
     return ToolOutput({"city": "Oslo"}, content=[Image(data=PNG)])  # type: ignore[arg-type]
+
+
+@server.tool
+def pair() -> tuple[Report, Image]:
+    return OSLO, Image(data=PNG)
+
+
+@server.tool
+def inside_of_data() -> dict[str, Any]:
+    return {"report": OSLO, "chart": Image(data=PNG)}
 
 
 @server.tool
@@ -146,6 +157,21 @@ async def test_a_result_made_by_hand_is_checked_against_what_it_declares() -> No
     assert missing.is_error
     assert "structured_content" in missing.text
     assert (await called("by_hand_and_failed", REVISIONS[-1])).text == "no such city"
+
+
+@pytest.mark.parametrize("revision", STRUCTURED)
+async def test_a_tuple_of_data_and_an_image_is_content_only(revision: str) -> None:
+    result = await called("pair", revision)
+    assert (result.structured_content, result.output_schema) == (msgspec.UNSET, None)
+    text, image = result.content
+    assert text.text == '{"city":"Oslo","high":21.5}'
+    assert isinstance(image, ImageContent)
+
+
+async def test_an_image_inside_of_data_is_an_error_that_names_tool_output() -> None:
+    result = await called("inside_of_data", REVISIONS[-1])
+    assert result.is_error
+    assert result.text.endswith("or with data as ToolOutput(data, content=[...])")
 
 
 def test_content_that_is_no_list_is_refused() -> None:

@@ -100,6 +100,8 @@ def _hint(value: Any) -> str:
         return "; did you forget `await`?"
     if isinstance(value, GeneratorType | AsyncGeneratorType):
         return f": {value.__qualname__}() yields; collect what it yields in a list and return that"
+    if hasattr(value, "to_content"):
+        return ": return it alone or in a list, or with data as ToolOutput(data, content=[...])"
     return f": {JSON_TYPES}"
 
 
