@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from accord.check.engine.outcomes import NullWatcher
 from accord.check.engine.report import Outcome
+from accord.check.reports.wording import headline
 from accord.check.server import check_server
 from accord.check.settings import CheckSettings
 from accord.check.wires.child import ChildWire
@@ -153,6 +154,45 @@ def test_the_option_for_passive_checks_does_so_too(tmp_path: Path) -> None:
     CliRunner().invoke(command, [shlex.join([sys.executable, "-c", program, str(heard)]), "--passive"])
     methods = {json.loads(json.loads(line))["method"] for line in heard.read_text().splitlines()}
     assert methods == PASSIVE
+
+
+LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+OF_AN_SDK = TWO_ERAS.replace(
+    '-32601, "message": "there is no such method"', '-32602, "message": FAULT, "data": ""'
+).replace('said = {"result": {}}', f'said = {{"result": {{}}}}\n        print({json.dumps(LOG)!r}, flush=True)')
+"""It logs without declaring that it does: a fault of mcp 1, which is recognised by the wording of its errors."""
+
+
+@pytest.mark.parametrize(("wording", "code"), [("Invalid request parameters", 0), ("no such method", 1)])
+def test_the_exit_code_for_own_faults_only_is_0_where_all_others_are_of_the_sdk(wording: str, code: int) -> None:
+    target = shlex.join([sys.executable, "-c", OF_AN_SDK.replace("FAULT", json.dumps(wording))])
+    only = ("capabilities/only-declared", "ping/answered", "errors/method-not-found")
+    words = [target, "--revision", "2025-11-25", *(word for rule in only for word in ("--only", rule))]
+    assert CliRunner().invoke(command, words, standalone_mode=False).return_value == 1
+    done = CliRunner().invoke(command, [*words, "--fail-on", "mine"], standalone_mode=False)
+    assert done.return_value == code
+    assert "not conformant: 1 MUST broken" in done.output
+
+
+SAME_OBJECT = """
+import json, sys
+print("starting", flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if isinstance(message, dict) and "id" in message:
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "same", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+async def test_a_server_that_answers_everything_with_the_same_object_gains_nothing_by_what_it_passes() -> None:
+    only = ("lifecycle", "errors", "ping", "tools", "resources", "prompts", "pagination", "completion", "cancel")
+    settings = CheckSettings(revisions=("2025-11-25",), only=only, whole_traffic=False, timeout=2)
+    report = await check_server([sys.executable, "-c", SAME_OBJECT], settings)
+    judged = [each.verdict for each in report.outcomes if each.verdict in ("pass", "fail", "warn")]
+    assert headline(report) == f"not conformant: {report.musts_broken} MUSTs broken"
+    assert report.score <= 100 * 0.9**report.musts_broken
+    assert 100 * judged.count("pass") / len(judged) > report.score, "much passes although it does nothing"
 
 
 class Stopping(NullWatcher):

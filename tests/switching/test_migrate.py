@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accord import Client
 from accord.compat.name_map import COMPAT_MODULES, FOREIGN_PACKAGES, MODULES, REPLACEMENTS
 from accord.migrate.imports import public_names
 from accord.migrate.rewrite import rewrite
@@ -200,6 +202,23 @@ def test_what_is_not_certain_keeps_its_names_and_is_reported(line: str) -> None:
 def test_what_stays_is_reported_with_what_to_write(line: str, says: str) -> None:
     ((_, why),) = left(f'from fastmcp import Context, FastMCP\nmcp = FastMCP("x")\n{line}\n')
     assert says in why
+
+
+async def test_a_completion_is_reported_and_the_program_starts_and_completes_as_before() -> None:
+    text = """from fastmcp import FastMCP
+mcp = FastMCP("x")
+@mcp.prompt
+def review(language: str): return language
+@mcp.completion
+def complete(ref, argument, context): return ["python"]
+"""
+    ((line, why),) = left(text)
+    assert line == 5
+    assert '@prompt.complete("argument")' in why
+    program: dict[str, Any] = {}
+    exec(native(text), program)
+    async with Client(program["mcp"]) as client:
+        assert (await client.complete(prompt="review", argument="language")).values == ["python"]
 
 
 def test_a_template_has_its_check_with_the_names_of_accord() -> None:

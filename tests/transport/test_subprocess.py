@@ -102,6 +102,7 @@ async def test_the_exit_is_seen_though_a_daemon_holds_its_output() -> None:
         assert await transport.receive() == []
     assert transport.lost().exit_code == 4
     await transport.close()
+    assert is_running(pid), "only the process group of a server ends with it"
     os.kill(pid, 9)
 
 

@@ -1151,22 +1151,35 @@ async def test_a_search_takes_no_version_for_a_part_of_a_name() -> None:
         assert [tool["description"] for tool in found["tools"]] == ["open"]
 
 
-async def test_the_files_of_a_directory_go_by_rules_on_their_uris(tmp_path: Path) -> None:
+@PLACES
+async def test_the_files_of_a_directory_go_by_rules_on_their_uris(where: str, tmp_path: Path) -> None:
     for name in ("open", "private"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "plan.md").write_text(name)
-    made = Server("files", auth=WHO, middleware=[RULES])
+    made, prefix = Server("files", auth=WHO, middleware=[RULES] if where in ("alone", "inner") else []), ""
     made.add_directory(tmp_path, uri="docs://", watch=False)
-    async with over_http(made) as url, client_of(url, "eve") as eve:
-        assert [item.uri for item in await eve.list_resources()] == ["docs://open/plan.md"]
-        for uri in ("docs://private/plan.md", "docs://%70rivate/plan.md", "docs://private", "docs://private/"):
+    if where != "alone":
+        inner, made, prefix = made, Server("outer", auth=WHO, middleware=[RULES] if where == "outer" else []), "in/"
+        made.mount(inner, "in")
+    base = f"docs://{prefix}"
+    async with over_http(made) as url, client_of(url, "eve") as eve, client_of(url, "ann") as ann:
+        assert [item.uri for item in await eve.list_resources()] == [f"{base}open/plan.md"]
+        for path in ("private/plan.md", "%70rivate/plan.md"):
+            assert (await ann.read_resource(base + path)).contents
+        for path in ("private/plan.md", "%70rivate/plan.md", "private", "private/"):
             with pytest.raises(ResourceNotFound):
-                await eve.read_resource(uri)
-        ref = ResourceTemplateReference(uri="docs://{+path}")
-        assert (await eve.complete(ref, argument="path")).values
-        assert "private" not in str((await eve.complete(ref, argument="path")).values)
-        listing = str((await eve.read_resource("docs://")).contents)
-        assert "private" not in listing
+                await eve.read_resource(base + path)
+        ref = ResourceTemplateReference(uri=f"{base}{{+path}}")
+        for client, names in ((eve, ["open/"]), (ann, ["open/", "private/"])):
+            assert (await client.complete(ref, argument="path")).values == names
+            [listing] = (await client.read_resource(base)).contents
+            assert listing.text is not None
+            assert listing.text.split() == names
+        async with eve.subscribe(f"{base}private/plan.md", f"{base}open/plan.md") as changes:
+            for name in ("private", "open"):
+                made.resource_updated(f"{base}{name}/plan.md")
+            async with asyncio.timeout(10):
+                assert await anext(changes) == ResourceUpdated(f"{base}open/plan.md")
 
 
 class Many(Provider):

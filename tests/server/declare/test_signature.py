@@ -523,6 +523,56 @@ def test_integral_floats_and_json_in_strings_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hint", "sent", "got"),
+    [
+        (int, 3.0, 3),
+        (dict[str, list[int]], {"a": [3.0]}, {"a": [3]}),
+        (list[int], "[1, 2]", [1, 2]),
+        (list[int], "[1.0]", [1]),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (int, "3", 3),
+        (bool, "true", True),
+        (float, "0.5", 0.5),
+    ],
+)
+def test_what_the_tutorial_lists_is_converted_and_strict_refuses_it(hint: Any, sent: Any, got: Any) -> None:
+    def tool(x: Any) -> Any:
+        return x
+
+    tool.__annotations__["x"] = hint
+    assert (bind(tool, {"x": sent}), type(bind(tool, {"x": sent}))) == (got, type(got))
+    assert len(refused(tool, {"x": sent}, strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent"),
+    [
+        (int, 3.5),
+        (int, True),
+        (int, "three"),
+        (int, '"3"'),
+        (int, ["3"]),
+        (list[int], ["3"]),
+        (list[int], "3"),
+        (list[int], ["[1]"]),
+        (dict[str, int], {"a": "1"}),
+        (int | None, "null"),
+        (bool, 1),
+        (bool, "yes"),
+        (str, 3),
+        (list[int], "[" + "1," * (128 << 10) + "1]"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_nothing_else_is_converted(hint: Any, sent: Any) -> None:
+    def tool(x: Any) -> Any:
+        return x
+
+    tool.__annotations__["x"] = hint
+    assert len(refused(tool, {"x": sent})) == 1
+
+
+@pytest.mark.parametrize(
     ("raw", "says"),
     [
         (b'{"x":', "not valid JSON"),

@@ -18,6 +18,7 @@ from accord.server.auth.authentication import AuthRequest, sender_of
 from accord.server.core.principal import Principal
 from accord.server.http import quotas, sessions
 from accord.server.http.quotas import account_of, counted_address, is_address, network_of
+from accord.server.input import suspended_calls
 from accord.session import rate
 from accord.session.pending_request import PendingRequest
 from accord.transport.asgi.request import ASGIRequest
@@ -286,6 +287,19 @@ async def test_an_attacker_has_no_states_and_outcomes_of_others_dropped() -> Non
                 await answered(attacker, tool)
             assert "isError" not in (await (await honest.ask("tools/call", mine)).json())["result"]
         assert len(runs) == 31
+
+
+@pytest.mark.parametrize("bound", ["_MAX_NONCES", "_MAX_NONCES_PER_ACCOUNT"])
+async def test_an_attacker_has_no_nonces_of_others_forgotten(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspended_calls, bound, 5)
+    async with site(desk()) as here:
+        honest, attacker = (Modern(at(here, each), {"elicitation": {"form": {}}}) for each in (OTHER, ATTACKER))
+        used, unanswered = [await asked(honest, "asks") for _ in range(2)]
+        assert text(await (await honest.ask("tools/call", used)).json()) == "accept"
+        for _ in range(20):
+            await attacker.ask("tools/call", await asked(attacker, "asks"))
+        for mine in (used, unanswered):
+            assert text(await (await honest.ask("tools/call", mine)).json()) == "accept"
 
 
 async def test_many_headers_of_a_call_that_waits_for_an_answer_count() -> None:
