@@ -216,6 +216,18 @@ def check_transport(name: str) -> None:
         raise DeclarationError(f"there is no transport {name!r}: run() serves stdio, run(http=':8000') serves HTTP")
 
 
+def check_no_running_loop() -> None:
+    """Raise `DeclarationError` on a running event loop, where `run` cannot start its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise DeclarationError(
+        "run() cannot serve on a running event loop, as in a coroutine or a notebook: "
+        "write `await server.run_async()` there"
+    )
+
+
 async def serve_stdio(server: Server) -> None:
     """Serve this process's stdin and stdout on the running loop."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()

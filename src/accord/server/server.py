@@ -278,11 +278,13 @@ class Server(DeclarationMixin, CompositionMixin):
 
         Over stdin and stdout, until the client closes them; or with `http` at that address: "127.0.0.1:8000",
         "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises `DeclarationError` for an
-        invalid address and for type hints with unknown names, and `SystemExit` if the address is not available.
+        invalid address, for type hints with unknown names and on a running event loop, and `SystemExit` if the address
+        is not available.
         """
-        from accord.server.run import check_transport, run_stdio
+        from accord.server.run import check_no_running_loop, check_transport, run_stdio
 
         check_transport(transport)
+        check_no_running_loop()
         self.registry.resolve()
         if http is None:
             run_stdio(self)

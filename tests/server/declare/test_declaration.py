@@ -124,6 +124,12 @@ async def test_a_transport_that_there_is_not_is_refused() -> None:
             await cast(Any, run)(transport="carrier pigeon")
 
 
+@pytest.mark.parametrize("http", [None, "127.0.0.1:0"])
+async def test_run_on_a_running_loop_names_the_method_that_works_there(http: str | None) -> None:
+    with pytest.raises(DeclarationError, match=r"running event loop.*await server\.run_async\(\)"):
+        Server("test").run(http=http)
+
+
 ASYNC = """
 import asyncio, os, signal, sys
 from accord import Server
