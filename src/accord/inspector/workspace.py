@@ -120,6 +120,12 @@ class Workspace:
 
     async def close(self) -> None:
         """End all connections, processes and tasks, and delete the temporary files."""
+        try:
+            await self._close()
+        finally:  # also where Ctrl-C cancels this: a server may take its time to end
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _close(self) -> None:
         self.topics.close()
         for task in list(self._tasks):
             task.cancel()
@@ -129,7 +135,6 @@ class Workspace:
         await self.raw.close()
         await asyncio.gather(*(server.disconnect() for server in self.servers.values()), return_exceptions=True)
         await self.recording.close()
-        await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
     # --- servers -----------------------------------------------------------------------------------------------
 
