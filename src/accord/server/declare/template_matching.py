@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -38,8 +39,8 @@ class Slot(Struct, frozen=True):
     operator: Operator
     variables: tuple[TemplateVariable, ...]
     run: re.Pattern[str]
-    stops: str
-    """The characters that end a run."""
+    inside: bytes
+    """For `bytes.translate`: 255 for the characters of a run, 0 for those that end it, and for the end of the URI."""
     longest: bool
     limit: int | None
 
@@ -69,7 +70,10 @@ def slots_of(parts: Sequence[str | Expression]) -> Iterator[str | Slot]:
             limit = variables[0].limit if len(variables) == 1 and not operator.named else None
             reach = stops.replace(operator.separator, "") if explode else stops
             run = re.compile(f"[^{reach}]+" if reach else "(?s:.+)")
-            yield Slot(operator, variables, run, reach, operator.longest or explode, limit)
+            inside = bytearray(b"\xff" * 256)
+            for sign in (*reach, "\0"):
+                inside[ord(sign)] = 0
+            yield Slot(operator, variables, run, bytes(inside), operator.longest or explode, limit)
 
 
 def count_slashes(track: Sequence[str | Slot]) -> tuple[int, float]:
@@ -83,16 +87,17 @@ def count_slashes(track: Sequence[str | Slot]) -> tuple[int, float]:
 
 def locate(track: Sequence[str | Slot], units: str) -> list[tuple[Slot, str]] | None:
     """Return the slots that are present, with their text after the lead; None if the URI does not match."""
-    marks = [bytearray(len(units)) + b"\1"]
+    text, size = _bytes_of(units), len(units) + 1
+    marks = [1]
     for part in reversed(track):
-        marks.append(_mark(part, units, marks[-1]))
-        if 1 not in marks[-1]:
+        marks.append(_mark(part, units, text, marks[-1]))
+        if not marks[-1]:
             return None
-    if not marks.pop()[0]:
+    if not marks.pop() >> 8 * (size - 1):
         return None
     at, spans = 0, []
     for part in track:
-        ends = marks.pop()
+        ends = marks.pop().to_bytes(size, "big")
         if isinstance(part, str):
             at += len(part)
             continue
@@ -104,7 +109,12 @@ def locate(track: Sequence[str | Slot], units: str) -> list[tuple[Slot, str]] | 
     return spans
 
 
-def _end(slot: Slot, units: str, start: int, ends: bytearray) -> int:
+def _bytes_of(units: str) -> bytes:
+    """Return a byte for each unit, 128 for all that are not ASCII, and 0 for the end; no unit is NUL."""
+    return units.replace("?", "\0").encode("ascii", "replace").replace(b"?", b"\x80").replace(b"\0", b"?") + b"\0"
+
+
+def _end(slot: Slot, units: str, start: int, ends: bytes) -> int:
     """Return the end of the slot's run from `start`, -1 if there is none."""
     run = slot.run.match(units, start)
     last = run.end() if run else start
@@ -113,50 +123,52 @@ def _end(slot: Slot, units: str, start: int, ends: bytearray) -> int:
     return ends.rfind(1, start, last + 1) if slot.longest else ends.find(1, start, last + 1)
 
 
-def _mark(slot: str | Slot, units: str, ends: bytearray) -> bytearray:
-    """Return the positions from which a part can reach one of `ends`."""
-    if isinstance(slot, str):
-        return _mark_literal(slot, units, ends)
-    starts = bytearray(ends)
-    for start, stop in _runs(slot, units, ends):
-        _fill(starts, ends, start, stop, slot.limit)
-    if not slot.lead:
-        return starts
-    marks = bytearray(ends)
-    for at in _occurrences(slot.lead, units):
-        marks[at] |= starts[at + 1]
-    return marks
+def _mark(part: str | Slot, units: str, text: bytes, ends: int) -> int:
+    """Return the positions from which a part can reach one of `ends`.
+
+    Positions are an integer with a byte for each, 0 or 1: so a URI with thousands of segments takes no step for each
+    of them.
+    """
+    if isinstance(part, str):
+        return _at_each(part, units, text) & ends << 8 * len(part)
+    starts = _starts(part, text, ends)
+    return ends | _at_each(part.lead, units, text) & starts << 8 if part.lead else starts
 
 
-def _runs(slot: Slot, units: str, ends: bytearray) -> Iterator[tuple[int, int]]:
-    """Yield the runs that have one of `ends`: a URI with thousands of segments has few of them."""
-    stop, at = -1, ends.find(1)
-    while at >= 0:
-        start = max((units.rfind(sign, stop + 1, at) for sign in slot.stops), default=-1)
-        start = stop + 1 if start < 0 else start + 1
-        run = slot.run.match(units, start)
-        stop = run.end() if run else start
-        yield start, stop
-        at = ends.find(1, stop + 1)
+def _starts(slot: Slot, text: bytes, ends: int) -> int:
+    """Return the positions from which a run can reach one of `ends`."""
+    inside = int.from_bytes(text.translate(slot.inside), "big")
+    before = ends << 8 & inside
+    # In the sum, a carry goes left through bytes of 255, and ends at one of 0.
+    carried = (before + inside ^ inside | before) & inside
+    starts = ends | carried & int.from_bytes(b"\1" * len(text), "big")
+    return starts if slot.limit is None else starts & _near(ends, slot.limit)
 
 
-def _mark_literal(literal: str, units: str, ends: bytearray) -> bytearray:
-    marks = bytearray(len(ends))
+def _near(ends: int, limit: int) -> int:
+    """Return the positions that are at most `limit` before one of `ends`."""
+    step = 1
+    while limit > 0:
+        ends |= ends << 8 * min(step, limit)
+        limit -= step
+        step *= 2
+    return ends
+
+
+def _at_each(literal: str, units: str, text: bytes) -> int:
+    """Return the positions of a literal."""
+    if len(literal) == 1 and literal.isascii():
+        return int.from_bytes(text.translate(_only(literal)), "big")
+    marks = bytearray(len(text))
     for at in _occurrences(literal, units):
-        marks[at] = ends[at + len(literal)]
-    return marks
+        marks[at] = 1
+    return int.from_bytes(marks, "big")
 
 
-def _fill(starts: bytearray, ends: bytearray, start: int, stop: int, limit: int | None) -> None:
-    """Mark each position of a run from which an end can be reached."""
-    if limit is None:
-        end = ends.rfind(1, start, stop + 1)
-        starts[start : end + 1] = b"\1" * (end + 1 - start)
-        return
-    while (end := ends.find(1, start, stop + 1)) >= 0:
-        start = max(start, end - limit)
-        starts[start : end + 1] = b"\1" * (end + 1 - start)
-        start = end + 1
+@lru_cache(maxsize=128)
+def _only(sign: str) -> bytes:
+    """For `bytes.translate`: 1 for this ASCII character, 0 for all others."""
+    return bytes(code == ord(sign) for code in range(256))
 
 
 def _occurrences(text: str, units: str) -> Iterator[int]:
