@@ -19,12 +19,14 @@ from accord import (
     Context,
     InvalidResult,
     Limits,
+    RequestTimeout,
     Server,
     StoreError,
     TaskHandle,
     TaskLimits,
 )
 from accord.errors import InternalError, StoreFull
+from accord.server.input.direct import request_response
 from accord.server.tasks import question_sender
 from accord.store.tasks import TaskInput
 from accord.stores import SQLiteTasks
@@ -158,7 +160,79 @@ async def test_two_processes_ask_and_the_first_answer_counts(tmp_path: Path) -> 
         await is_withdrawn.wait()
 
 
-async def test_one_process_asks_once(tmp_path: Path) -> None:
+async def test_a_client_that_has_gone_holds_no_question_back(tmp_path: Path) -> None:
+    """Its session goes on over HTTP: the next session of its user was not asked, and the handler got a timeout."""
+    server, asked = desk(tmp_path), asyncio.Event()
+
+    async def never(_: Any) -> None:
+        asked.set()
+        await asyncio.get_running_loop().create_future()
+
+    async with Client(server, revisions=[CORE], elicitation=never) as gone:
+        task = await gone.start_tool("ask")
+        waiting = asyncio.create_task(task.result())
+        await asked.wait()
+        async with Client(server, revisions=[CORE], elicitation=lambda _: {"name": "Zoe"}) as again:
+            assert (await again.task(task.id).result()).text == "Zoe"
+        assert (await waiting).text == "Zoe"
+    assert not server.task_service.runner(server.limits).asking  # type: ignore[union-attr]
+
+
+async def test_the_timeout_of_a_client_that_has_gone_ends_no_question_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, gone_asked, asked, request = desk(tmp_path), asyncio.Event(), asyncio.Event(), request_response
+
+    async def time_out(*options: Any) -> bytes:
+        if gone_asked.is_set():
+            return await request(*options)
+        gone_asked.set()
+        await asked.wait()
+        raise RequestTimeout("no answer")
+
+    monkeypatch.setattr(question_sender, "request_response", time_out)
+    async with Client(server, revisions=[CORE], elicitation=lambda _: None) as gone:
+        task = await gone.start_tool("ask")
+        waiting = asyncio.create_task(task.result())
+        await gone_asked.wait()
+        runner = server.task_service.runner(server.limits)  # type: ignore[union-attr]
+
+        async def answer(_: Any) -> dict[str, str]:
+            asked.set()
+            await until(lambda: len(runner.asking) == 1)
+            return {"name": "Zoe"}
+
+        async with Client(server, revisions=[CORE], elicitation=answer) as again:
+            assert (await again.task(task.id).result()).text == "Zoe"
+        assert (await waiting).text == "Zoe"
+
+
+async def test_errors_of_the_store_while_a_client_is_asked_end_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, failed, reads_again, load = 0, 0, asyncio.Event(), SQLiteTasks.load
+
+    async def answer(_: Any) -> dict[str, str]:
+        nonlocal asked
+        asked += 1
+        monkeypatch.setattr(SQLiteTasks, "load", fail)
+        await reads_again.wait()
+        return {"name": "Zoe"}
+
+    async def fail(store: SQLiteTasks, id: str) -> Any:
+        nonlocal failed
+        failed += 1
+        if failed <= 3:
+            raise StoreError("locked")
+        reads_again.set()
+        return await load(store, id)
+
+    async with shared_task(tmp_path) as task, client(tmp_path, answer) as waits:
+        assert (await waits.task(task.id).result()).text == "Zoe"
+    assert asked == 1
+
+
+async def test_one_client_is_asked_once(tmp_path: Path) -> None:
     asked, answers = 0, asyncio.Event()
 
     async def answer(_: Any) -> dict[str, str]:
@@ -199,17 +273,26 @@ async def test_a_question_whose_handler_waits_no_longer_is_withdrawn(tmp_path: P
         await is_withdrawn.wait()
 
 
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [
+        ([StoreError("locked"), StoreFull("no room"), OSError("of another kind")], "Zoe"),
+        ([StoreFull("no room")] * 2, "AnswerError: no room"),
+    ],
+)
 async def test_an_answer_outlasts_errors_of_the_store_and_the_end_of_its_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    errors: list[Exception], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One without room is tried again too: a process takes a hundred answers at once, and a handler may ask more."""
     monkeypatch.setattr(question_sender, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(question_sender, "_MAX_FULL", 2)
     failed, send = 0, SQLiteTasks.send
 
     async def fail(store: SQLiteTasks, input: TaskInput) -> None:
         nonlocal failed
         failed += 1
-        if failed < 4:
-            raise [StoreError("locked"), StoreFull("no room"), OSError("of another kind")][failed - 1]
+        if failed <= len(errors):
+            raise errors[failed - 1]
         await send(store, input)
 
     monkeypatch.setattr(SQLiteTasks, "send", fail)
@@ -219,7 +302,7 @@ async def test_an_answer_outlasts_errors_of_the_store_and_the_end_of_its_request
         waiting.cancel()
         while not (state := await task.state()).ended:
             pass
-        assert (await task.result()).text == "AnswerError: no room"
+        assert (await task.result()).text == text
         assert state.status == "completed"
 
 

@@ -52,6 +52,9 @@ from accord.store.tasks import TaskInput, TaskRecord
 _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
 
+_MAX_READ_ERRORS = 20
+"""How often a task is looked up again after errors of the store, one after the other, while a request waits for it."""
+
 _READS = 4
 """Limit of the requests that read tasks of the store at once: a task may have a large result. Clients take turns."""
 
@@ -229,18 +232,25 @@ class TaskMethods:
         while not record.ended:
             running = self._runner.tasks.get(record.id)
             if running is not None:
-                record = running.record
-                running.asks.clear()
+                record, change = running.record, running.change
             if sender is not None:
                 sender.send(record)
             if running is not None:
-                await running.wait_changed()
+                await asyncio.wait((running.ended, change), return_when=asyncio.FIRST_COMPLETED)
                 if running.is_abandoned:
                     raise InternalError("the server stops during this task, which the next process continues")
             else:
                 await asyncio.sleep(_POLL_SECONDS)
-                record = await self._find(record.id, pending, peer)
+                record = await self._find_again(record.id, pending, peer)
         return record
+
+    async def _find_again(self, id: str, pending: PendingRequest, peer: Peer) -> TaskRecord:
+        """Return a task that a request waits for, also after errors of the store: the user would be asked again."""
+        for _ in range(_MAX_READ_ERRORS):
+            with suppress(InternalError):
+                return await self._find(id, pending, peer)
+            await asyncio.sleep(_POLL_SECONDS)
+        return await self._find(id, pending, peer)
 
     def _check_rate(self, peer: Peer) -> None:
         """Raise `RateLimited` for too many polls: "Servers MAY rate-limit clients"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from accord.errors import AccordError, ConnectionLost, MissingClientCapability, NotConnected, StoreFull
+from accord.errors import AccordError, ConnectionLost, MissingClientCapability, NotConnected, RequestTimeout, StoreFull
 from accord.redaction import describe_redacted
 from accord.server.core.peer import Peer
 from accord.server.input.direct import request_response
@@ -18,6 +18,9 @@ log: logging.Logger = logging.getLogger("accord.server")
 
 _AGAIN_SECONDS = 1.0
 """The interval at which an answer is stored again after an error of the store."""
+
+_MAX_FULL = 10
+"""How often an answer without room is tried: the process that runs the task takes a limited number at once."""
 
 
 class QuestionSender:
@@ -38,14 +41,16 @@ class QuestionSender:
         """Whether the client cannot be asked here any more."""
 
     def send(self, record: TaskRecord) -> None:
-        """Ask the open questions of a task that no request asks here; withdraw what is open no longer."""
+        """Ask the open questions of a task that no request asks this client; withdraw what is open no longer. Other
+        clients are asked at the same time: a client may have gone whose session goes on, and its user has a new one.
+        """
         open = {(record.id, key): question for key, question in record.questions.items()}
         for key in self._sending.keys() - open.keys():
             self._drop(key)
-        for key, encoded in open.items():
-            question = decode_question(encoded)
-            if key not in self._runner.asking and self._can_ask(question):
-                self._runner.asking.add(key)
+        for key in [each for each in open if (self._peer, *each) not in self._runner.asking]:
+            question = decode_question(open[key])
+            if self._can_ask(question):
+                self._runner.asking.add((self._peer, *key))
                 self._sending[key] = asyncio.ensure_future(self._send(key, question))
 
     def close(self) -> None:
@@ -59,11 +64,11 @@ class QuestionSender:
             self._release(key)
 
     def _release(self, key: tuple[str, str]) -> None:
-        """Let another request ask a question."""
-        self._runner.asking.discard(key)
+        """Let another request of this client ask a question."""
+        self._runner.asking.discard((self._peer, *key))
         running = self._runner.tasks.get(key[0])
         if running is not None:
-            running.asks.set()
+            running.show_change()
 
     def _can_ask(self, question: StoredQuestion) -> bool:
         """Return whether the client can be asked: otherwise it waits until another client has answered."""
@@ -78,15 +83,26 @@ class QuestionSender:
         try:
             answer = await request_response(method, params, needs, self._pending, self._peer, self._seconds)
         except (asyncio.CancelledError, ConnectionLost, NotConnected):
-            if key in self._sending:  # not withdrawn
-                self._is_lost = True
-                self._drop(key)
+            self._give_up(key)
             return
         except AccordError as error:  # the handler learns why it gets no answer
+            if isinstance(error, RequestTimeout) and self._is_asked_of_others(key):
+                self._give_up(key)
+                return
             answer = encode_failure(error)
         self._storing.add(key)
         # goes on after the end of this request: the user would have to answer again
         await asyncio.shield(self._runner.spawn(self._store_answer(key, answer)))
+
+    def _give_up(self, key: tuple[str, str]) -> None:
+        """Ask this client no more, unless the question was withdrawn."""
+        if key in self._sending:
+            self._is_lost = True
+            self._drop(key)
+
+    def _is_asked_of_others(self, key: tuple[str, str]) -> bool:
+        """Return whether other clients are asked here, who may still answer."""
+        return any(each[1:] == key and each[0] is not self._peer for each in self._runner.asking)
 
     async def _store_answer(self, key: tuple[str, str], answer: bytes) -> None:
         try:
@@ -97,13 +113,18 @@ class QuestionSender:
                 self._release(key)
 
     async def _try_to_store(self, key: tuple[str, str], answer: bytes) -> None:
-        """Give the task an answer, also after errors of the store. One that has no room is replaced by that error."""
+        """Give the task an answer, also after errors of the store. One that has no room, tried several times, is
+        replaced by that error.
+        """
+        fulls = 0
         while True:
             try:
                 await self._runner.send(TaskInput(key[0], {key[1]: answer}))
                 return
             except StoreFull as error:
-                answer = encode_failure(error)
+                fulls += 1
+                if fulls >= _MAX_FULL:
+                    answer = encode_failure(error)
             except Exception as error:  # of any store
                 log.error("accord: an answer for a task cannot be stored yet: %s", describe_redacted(error))
             if self._runner.closed:

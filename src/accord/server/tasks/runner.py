@@ -16,6 +16,7 @@ from accord.errors import INTERNAL_ERROR, AccordError, InternalError, InvalidPar
 from accord.limits import Limits
 from accord.messages import codec
 from accord.redaction import describe_redacted
+from accord.server.core.peer import Peer
 from accord.server.core.types import LivingServer
 from accord.server.tasks.notifier import ComparableState, TaskNotifier, comparable_state
 from accord.server.tasks.quotas import TaskQuotas
@@ -84,8 +85,10 @@ class TaskRunner:
         self.store: Tasks = store
         self.tasks: dict[str, RunningTask] = {}
         """The tasks that run here, by id."""
-        self.asking: set[tuple[str, str]] = set()
-        """The questions that requests ask, by task and key (2025-11-25). The task may run in another process."""
+        self.asking: set[tuple[Peer, str, str]] = set()
+        """The questions that clients are asked, by client, task and key (2025-11-25). The task may run in another
+        process.
+        """
         self.result_bytes: int = limits.tasks.result_bytes
         self.recover: Recover = lambda record: None
         self._server = server

@@ -125,8 +125,8 @@ class RunningTask:
         """Done once it is a task."""
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Done once its status is final and stored."""
-        self.asks: asyncio.Event = asyncio.Event()
-        """Set when its questions have changed."""
+        self.change: asyncio.Future[None] = self._loop.create_future()
+        """Done when its questions change; then there is another one for the next change."""
         self.questions: dict[str, TaskQuestion] = {}
         """The outstanding questions, by key."""
         self.once_cache: OnceCache = StoredOnceCache(self)
@@ -419,16 +419,13 @@ class RunningTask:
             return
         self.record.questions = {key: bytes(each.encoded.wire) for key, each in self.questions.items()}
         self.record.status = "input_required" if self.questions else "working"
-        self.asks.set()
+        self.show_change()
         self._table.changed(self)
 
-    async def wait_changed(self) -> None:
-        """Return when its questions have changed, or it has ended."""
-        asks = asyncio.ensure_future(self.asks.wait())
-        try:
-            await asyncio.wait((self.ended, asks), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            asks.cancel()
+    def show_change(self) -> None:
+        """Let all requests that wait for the task look at its questions."""
+        self.change.set_result(None)
+        self.change = self._loop.create_future()
 
     async def receive_answers(self, answers: Mapping[str, bytes]) -> None:
         """Give the handler these answers; keys without an outstanding question are ignored. An answer to a question of
