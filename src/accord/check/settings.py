@@ -28,8 +28,8 @@ class CheckSettings(msgspec.Struct, frozen=True, kw_only=True):
     skip: tuple[str, ...] = ()
     """The rules or areas to skip; their messages are not sent."""
     whole_traffic: bool = True
-    """With `only` and `level`: whether to run the other cases as well for a selected rule that only reads messages, so
-    that it gets the verdict of a whole run."""
+    """With `only` and `level`: whether to run the other cases as well for a selected rule that only reads messages, and
+    those that show the SDK of the server, so that a finding has the verdict and the owner of a whole run."""
     level: Level = "may"
     """The lowest level of rules to check."""
     passive: bool = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +16,8 @@ from accord.check.engine.sdks import attribute_to_sdk, detect_sdk, known_sdks
 from accord.check.probes.message_log import MessageLog
 from accord.check.rules import server_rules
 from accord.check.rules.capabilities import capabilities_only_declared
+from accord.check.server import check_server
+from accord.check.settings import CheckSettings
 from accord.wire.transcript import RECEIVED, SENT
 
 from tests.check.reports import samples
@@ -34,6 +38,10 @@ def answered(method: str, **error: Any) -> MessageLog:
         ({"code": -32601, "message": "Method not found", "data": "nobody"}, "mcp 2.x"),
         ({"code": -32602, "message": "Resource not found: 'x://y'"}, "fastmcp"),
         ({"code": -32602, "message": "MCP error -32602: Resource x not found"}, "TypeScript SDK 1.x"),
+        ({"code": -32602, "message": "MCP error -32602: Invalid tools/call request: [\n  {"}, "TypeScript SDK 1.x"),
+        ({"code": -32602, "message": "Invalid tools/call request: [\n  {"}, "TypeScript SDK 2.x"),
+        ({"code": -32602, "message": "Invalid arguments for prompt p: topic: Invalid input"}, "TypeScript SDK 2.x"),
+        ({"code": -32603, "message": '[\n  {\n    "expected": "string",'}, "TypeScript SDK"),
         ({"code": -32601, "message": "Method not found"}, None),
     ],
 )
@@ -49,6 +57,40 @@ def test_an_sdk_with_wording_of_its_earlier_major_version_is_recognised_as_the_n
         sdk = detect_sdk(records)
         assert sdk is not None
         assert sdk.name == "mcp 2.x"
+
+
+ON_FASTMCP = """
+import json, sys
+errors = {"prompts/get": (-32602, "Unknown prompt: 'nobody'", None)}
+capabilities = {"tools": {}, "prompts": {}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if isinstance(message, list) or "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    match message["method"]:
+        case "initialize":
+            info = {"name": "shop", "version": "1"}
+            answer["result"] = {"protocolVersion": "2025-03-26", "capabilities": capabilities, "serverInfo": info}
+        case "ping":
+            answer["result"] = {}
+        case "tools/list" | "prompts/list" as method:
+            answer["result"] = {method.partition("/")[0]: []}
+        case method:
+            code, text, data = errors.get(method, (-32601, "Method not found", method))
+            answer["error"] = {"code": code, "message": text, "data": data}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.parametrize("selection", [{"only": ("batch",)}, {"only": ("batch", "errors/method-not-found")}])
+async def test_a_fault_has_the_same_owner_whatever_rules_are_selected(tmp_path: Path, selection: Any) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(ON_FASTMCP)
+    settings = CheckSettings(revisions=("2025-03-26",), timeout=2, **selection)
+    done = await check_server({"command": sys.executable, "args": [str(program)]}, settings)
+    assert {each.rule: each.sdk for each in done.findings if each.verdict == "fail"} == {"batch/served": "fastmcp"}
+    assert not done.fails_on("mine")
 
 
 def report(*findings: Finding, name: str = "shop 1.0") -> Report:

@@ -2,7 +2,8 @@
 
 Shared cases run first, then ordinary traffic, then cases with their own sessions, concurrently. Failures are repeated
 alone. Reading rules come last, with the logs of all sessions. If only some rules are selected, and some of them are
-reading rules, the cases of the other rules run as well, so that reading rules have the same verdict as in a whole run.
+reading rules, the cases of the other rules run as well, so that reading rules have the same verdict as in a whole run;
+otherwise the few whose messages show the SDK, so that findings have the same owner.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from accord.check.engine.ordinary_traffic import run_ordinary_traffic
 from accord.check.engine.outcomes import NullWatcher, OutcomeCollector, Watcher
 from accord.check.engine.report import Outcome, Visit, counts, score
 from accord.check.engine.rule import Case, NotObserved, Rule, UnreachableServer, UnsupportedRevision, Violation
+from accord.check.engine.sdks import SIGNATURE_RULES
 from accord.check.engine.session_factory import SessionFactory
 from accord.check.fuzz.fuzz_result import FuzzResult
 from accord.check.fuzz.fuzz_run import replay_sequence, run_fuzzing
@@ -180,7 +182,10 @@ class VisitRunner:
                     group.create_task(alone(rule, case))
 
     async def _run_background_cases(self) -> None:
-        """Run background cases as long as a reading rule may still find a violation."""
+        """Run background cases as long as a reading rule may still find a violation, and those that show the SDK."""
+        if not self._needs_more_traffic():
+            shows_sdk = [(rule, case) for rule, case in self._background_cases if rule.id in SIGNATURE_RULES]
+            await self._run_shared(shows_sdk, lambda attempt: None)
         for part in (self._run_shared, self._run_own):
             if not self._needs_more_traffic():
                 return

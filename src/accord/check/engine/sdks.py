@@ -21,6 +21,19 @@ from accord.check.probes.message_log import MessageLog
 from accord.messages.base import JSONObject
 from accord.wire.transcript import RECEIVED, SENT
 
+SIGNATURE_RULES: frozenset[str] = frozenset(
+    (
+        "errors/method-not-found",
+        "tools/malformed-call",
+        "tools/unknown-name-code",
+        "resources/missing",
+        "resources/missing-code",
+        "prompts/unknown-name",
+        "prompts/required-arguments",
+    )
+)
+"""The rules whose messages get the errors by which SDKs are recognised: they are sent whatever rules are selected."""
+
 
 class ErrorSignature(msgspec.Struct, frozen=True):
     """An error that only one SDK gives: its code (any, if None), a pattern of its message, and what `data` is."""
