@@ -920,7 +920,7 @@ def test_an_answer_with_too_much_structure_ends_its_request_unread(rest: bytes) 
     assert isinstance(event, ErrorReceived)
     assert event.pending is call
     assert isinstance(event.error, RemoteProtocolError)
-    assert "the answer to tools/list is none: more than 1,000,000 arrays, objects and members" in str(event.error)
+    assert "the answer to tools/list is invalid: more than 1,000,000 arrays, objects and members" in str(event.error)
 
 
 @pytest.mark.parametrize(

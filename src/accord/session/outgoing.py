@@ -44,6 +44,8 @@ class OutgoingRequests:
         self.in_flight: dict[RequestId, PendingRequest] = {}
         self.on_opening_answer: Callable[[ResultReceived | ErrorReceived], Event] | None = None
         """Handler of responses before the connection is open."""
+        self.peer_name: str = ""
+        """The name of the server for errors about its responses."""
         self._abandoned: OrderedDict[RequestId, None] = OrderedDict()
         self._first_id = self._last_id = 0
         self._notified_after: float = inf
@@ -141,21 +143,39 @@ class OutgoingRequests:
             return self._unmatched_answer(id, incoming)
         if id > self._notified_after:
             self._notified_after = inf
-        return [self._finish(request, _outcome(request, incoming))]
+        return [self._finish(request, self._outcome(request, incoming))]
 
-    def fail_invalid(self, id: RequestId, reason: str) -> Event | None:
+    def _outcome(self, request: PendingRequest, incoming: Incoming) -> ResultReceived | ErrorReceived:
+        if incoming.error is UNSET:
+            return ResultReceived(request, incoming.result)  # type: ignore[arg-type]  # read() saw one of the two
+        if incoming.result is not UNSET:
+            return ErrorReceived(request, self._invalid(request, "has both a result and an error"))
+        try:
+            error = codec.decoder(ErrorObject).decode(incoming.error)
+        except (msgspec.DecodeError, RecursionError) as exc:
+            return ErrorReceived(request, self._invalid(request, f"has an invalid error object: {exc}"))
+        return ErrorReceived(request, error.to_exception())
+
+    def _invalid(self, request: PendingRequest, problem: str) -> RemoteProtocolError:
+        return RemoteProtocolError(f"{self._prefix}the answer to {request.method.name} {problem}")
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.peer_name}: " if self.peer_name else ""
+
+    def fail_invalid(self, id: RequestId, problem: str) -> Event | None:
         """Fail request `id`, because its response is not a valid message; return None if `id` is not in flight."""
         request = self.in_flight.get(id)
         if request is None:
             return None
-        return self.fail(id, RemoteProtocolError(f"the answer to {request.method.name} is {reason}"))
+        return self.fail(id, self._invalid(request, problem))
 
     def fail_all_invalid(self, reason: str) -> list[Event]:
         """Fail all requests in flight, because a response without an id is invalid and could belong to any of them.
 
         Subscriptions do not wait for a response, so they go on.
         """
-        prefix = "a response without a readable id arrived, perhaps to"
+        prefix = f"{self._prefix}a response without a readable id arrived, perhaps to"
         reasons = {
             id: RemoteProtocolError(f"{prefix} {each.method.name}: {reason}")
             for id, each in self.in_flight.items()
@@ -180,7 +200,7 @@ class OutgoingRequests:
             id = id_at_end(tail)
             if id is None:
                 return self.fail_all_invalid(f"lost: {reason}")
-        ended = None if id is None else self.fail_invalid(id, f"lost: {reason}")
+        ended = None if id is None else self.fail_invalid(id, f"is lost: {reason}")
         return [] if ended is None else [ended]
 
     def _finish(self, request: PendingRequest, event: ResultReceived | ErrorReceived) -> Event:
@@ -233,18 +253,6 @@ class OutgoingRequests:
         request.end("cancel")
         self.abandon(id)  # the result that may follow is late
         return SubscriptionEnded(request, reason)
-
-
-def _outcome(request: PendingRequest, incoming: Incoming) -> ResultReceived | ErrorReceived:
-    if incoming.error is UNSET:
-        return ResultReceived(request, incoming.result)  # type: ignore[arg-type]  # read() saw one of the two
-    if incoming.result is not UNSET:
-        return ErrorReceived(request, RemoteProtocolError("the answer has both a result and an error"))
-    try:
-        error = codec.decoder(ErrorObject).decode(incoming.error)
-    except (msgspec.DecodeError, RecursionError) as exc:
-        return ErrorReceived(request, RemoteProtocolError(f"the response has an invalid error object: {exc}"))
-    return ErrorReceived(request, error.to_exception())
 
 
 def _is_parse_failure(raw: Raw) -> bool:

@@ -142,7 +142,9 @@ class Session(SessionState):
         """Fail the requests of this side whose responses are invalid."""
         named = [each.id for each in objects if each.id is not None and not each.names_method]
         ended = [
-            event for id in named if (event := self.outgoing_requests.fail_invalid(id, f"none: {reason}")) is not None
+            event
+            for id in named
+            if (event := self.outgoing_requests.fail_invalid(id, f"is invalid: {reason}")) is not None
         ]
         # for a server, an object that may be a request is a request
         orphans = [each for each in objects if each.is_orphan and (each.is_answer or self.role == "client")]

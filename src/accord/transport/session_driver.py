@@ -104,6 +104,8 @@ class SessionDriver:
         self._notification_callback = (
             None if on_notification is None else Callback(on_notification, limits.notices, limits.notice_bytes)
         )
+        if session.role == "client":
+            session.outgoing_requests.peer_name = sink.name
         self._request_sender = RequestSender(session, sink, limits)
         self._progress_reporter = ProgressReporter(session, sink)
         self.event_handlers: dict[type, Callable[[Any], None]] = self._make_event_handlers()
