@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accord.errors import DeclarationError, LifespanError
@@ -210,8 +210,14 @@ def _uncaught() -> object:
     return getattr(sys, "last_value", None)
 
 
-def check_transport(name: str) -> None:
-    """Raise `DeclarationError` for an unknown transport."""
+def check_transport(name: str, options: Mapping[str, object]) -> None:
+    """Raise `DeclarationError` for an unknown transport, and for options that `run` has in other libraries."""
+    if options:
+        address = f"{options.get('host', '')}:{options.get('port', 8000)}"
+        raise DeclarationError(
+            f'run() has no option {next(iter(options))}=: write run(http="{address}"), and other settings of HTTP as '
+            "options=HTTPOptions(...)"
+        )
     if name != "stdio":
         raise DeclarationError(f"there is no transport {name!r}: run() serves stdio, run(http=':8000') serves HTTP")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw
@@ -272,18 +272,23 @@ class Server(DeclarationMixin, CompositionMixin):
         return HTTPApp(self, options or HTTPOptions())
 
     def run(
-        self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        http: str | None = None,
+        options: HTTPOptions | None = None,
+        **unknown: Never,
     ) -> None:
         """Serve until SIGTERM or Ctrl-C; running calls are finished first.
 
         Over stdin and stdout, until the client closes them; or with `http` at that address: "127.0.0.1:8000",
         "[::1]:8000", ":8000" (127.0.0.1 too), "0.0.0.0:8000" for other machines. Raises `DeclarationError` for an
-        invalid address, for type hints with unknown names and on a running event loop, and `SystemExit` if the address
-        is not available.
+        invalid address, for type hints with unknown names, on a running event loop and for other options, and
+        `SystemExit` if the address is not available.
         """
         from accord.server.run import check_no_running_loop, check_transport, run_stdio
 
-        check_transport(transport)
+        check_transport(transport, unknown)
         check_no_running_loop()
         self.registry.resolve()
         if http is None:
@@ -294,14 +299,19 @@ class Server(DeclarationMixin, CompositionMixin):
             run_http(self, http, options)
 
     async def run_async(
-        self, transport: Literal["stdio"] = "stdio", *, http: str | None = None, options: HTTPOptions | None = None
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        http: str | None = None,
+        options: HTTPOptions | None = None,
+        **unknown: Never,
     ) -> None:
         """Serve on a running event loop. As `run`. Raises `OSError` for an address that is not available, and
         `DeclarationError`.
         """
         from accord.server.run import check_transport, serve_stdio
 
-        check_transport(transport)
+        check_transport(transport, unknown)
         self.registry.resolve()
         if http is None:
             await serve_stdio(self)

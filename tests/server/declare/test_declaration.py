@@ -124,6 +124,21 @@ async def test_a_transport_that_there_is_not_is_refused() -> None:
             await cast(Any, run)(transport="carrier pigeon")
 
 
+@pytest.mark.parametrize(
+    ("options", "cure"),
+    [
+        ({"transport": "streamable-http", "port": 9000}, r'no option port=: write run\(http=":9000"\)'),
+        ({"transport": "http", "host": "0.0.0.0", "port": 80}, r'no option host=: write run\(http="0\.0\.0\.0:80"\)'),
+        ({"path": "/mcp"}, r"no option path=: .*options=HTTPOptions"),
+    ],
+)
+async def test_options_of_other_libraries_are_refused_with_what_to_write(options: Any, cure: str) -> None:
+    server = Server("test")
+    for run in (server.run, server.run_async):
+        with pytest.raises(DeclarationError, match=cure):
+            await cast(Any, run)(**options)
+
+
 @pytest.mark.parametrize("http", [None, "127.0.0.1:0"])
 async def test_run_on_a_running_loop_names_the_method_that_works_there(http: str | None) -> None:
     with pytest.raises(DeclarationError, match=r"running event loop.*await server\.run_async\(\)"):
