@@ -463,3 +463,26 @@ def test_a_timeout_that_is_no_time_is_refused_at_its_declaration(seconds: Any) -
     with pytest.raises(DeclarationError, match="timeout= takes seconds, more than 0, as in timeout=30, not"):
         server.add_tool(Tool(name="raw", input_schema={"type": "object"}), without, timeout=seconds)
     assert not server.registry.tools
+
+
+@pytest.mark.parametrize(("uri", "cure"), [("notes://all", "notes://all/{day}"), ("notes://{city}", "{day}")])
+async def test_a_parameter_that_the_uri_of_a_resource_does_not_provide_is_refused(uri: str, cure: str) -> None:
+    def read(day: str, city: str = "Oslo") -> str:
+        return day + city
+
+    with pytest.raises(DeclarationError, match=rf"{re.escape(repr(uri))} \(.*test_declaration\.py:\d+\).*requires day"):
+        Server("test").resource(uri)(read)
+    with pytest.raises(DeclarationError, match=re.escape(cure)):
+        Server("test").resource(uri)(read)
+
+
+async def test_parameters_of_a_resource_that_the_server_fills_need_no_variable() -> None:
+    server = Server("test")
+
+    @server.resource("notes://all")
+    def read(ctx: Context, shop: Annotated[str, Depends(lambda: "bakery")], day: str = "today") -> str:
+        return f"{shop} {day}"
+
+    async with Client(server) as client:
+        (contents,) = (await client.read_resource("notes://all")).contents
+        assert getattr(contents, "text", None) == "bakery today"

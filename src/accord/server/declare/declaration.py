@@ -192,7 +192,7 @@ def declare_resource(
     if "{" in uri:
         template = ResourceTemplate(uri_template=uri, **fields)
         return _declare_template(registry, function, read, template, cache, marked, unsafe_variables)
-    registration = resource_registration(plain(function), read, Resource(uri=uri, size=size, **fields))
+    registration = resource_registration(plain(function), read, Resource(uri=uri, size=size, **fields), uri)
     registration.completions, registration.cache = ArgumentCompletions(f"resource {uri!r}", read, ()), cache
     marked(registration)
     registry.add("resource", uri, registration)
@@ -216,7 +216,7 @@ def _declare_template(
         raise DeclarationError(
             f"resource {template.text!r}: {read.name}() has no parameter for {', '.join(sorted(unknown))}"
         )
-    registration = resource_registration(plain(function), read, about)
+    registration = resource_registration(plain(function), read, about, template.text, template.variables)
     registration.completions, registration.cache = (
         ArgumentCompletions(f"template {template.text!r}", read, template.variables),
         cache,

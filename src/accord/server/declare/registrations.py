@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +20,7 @@ from accord.server.core.registration import (
     input_parameters_in,
     listing_extension,
 )
+from accord.server.declare.parameters import location
 from accord.server.declare.signature import Signature
 from accord.wire.headers import ANNOTATION
 
@@ -102,18 +103,34 @@ def prompt_registration(function: Callable[..., Any], signature: Signature, prom
     def define(_: Rules) -> Prompt:
         return msgspec.structs.replace(prompt, arguments=arguments_of(signature) or None)
 
-    return _text_registration(function, signature, define)
+    return _text_registration(function, signature, define, lambda: _refuse_headers(signature))
 
 
 def resource_registration(
-    function: Callable[..., Any], signature: Signature, definition: Resource | ResourceTemplate
+    function: Callable[..., Any],
+    signature: Signature,
+    definition: Resource | ResourceTemplate,
+    uri: str,
+    variables: Collection[str] = (),
 ) -> Registration:
     """Return a function as a resource or a resource template. Raises `DeclarationError`."""
-    return _text_registration(function, signature, lambda _: definition)
+
+    def check() -> None:
+        _refuse_headers(signature)
+        if missing := [name for name in signature.required if name not in variables]:
+            raise DeclarationError(
+                f"resource {uri!r} ({location(function)}): {signature.name}() requires {', '.join(missing)}, which the "
+                f"URI does not provide: write a variable, as in '{uri}/{{{missing[0]}}}', or give a default"
+            )
+
+    return _text_registration(function, signature, lambda _: definition, check)
 
 
 def _text_registration(
-    function: Callable[..., Any], signature: Signature, define: Callable[[Rules], Any]
+    function: Callable[..., Any],
+    signature: Signature,
+    define: Callable[[Rules], Any],
+    check: Callable[[], None],
 ) -> Registration:
     """Return a function whose arguments are all strings. Raises `DeclarationError`."""
     registration = Registration(
@@ -125,7 +142,7 @@ def _text_registration(
         declared=input_parameters_in(signature),
         depends=dependencies_in(signature),
     )
-    return _resolved(registration, signature, lambda: _refuse_headers(signature))
+    return _resolved(registration, signature, check)
 
 
 def _refuse_headers(signature: Signature) -> None:

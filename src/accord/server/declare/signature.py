@@ -146,6 +146,11 @@ class Signature:
             if not field.required
         }
 
+    @property
+    def required(self) -> list[str]:
+        """The names of the parameters that every call must provide."""
+        return [field.name for field in self._resolved.fields if field.required]
+
     def has_parameter(self, name: str) -> bool:
         """Return whether there is a parameter of that name."""
         declared = self._callable
