@@ -16,7 +16,7 @@ import pydantic
 import pytest
 from hypothesis import example, given, strategies as st
 
-from accord import Server
+from accord import Client, Server
 from accord.errors import DeclarationError, InvalidArguments, InvalidParams, ToolError
 from accord.server.declare.signature import signature
 
@@ -803,3 +803,20 @@ def test_a_server_may_be_strict_for_all_its_tools_and_a_tool_for_itself() -> Non
     plain = Server("plain")
     plain.tool(forecast)
     assert plain.registry.tools["forecast"].bind(arguments, None)[0][:2] == ("Oslo", 3)
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+async def test_a_tool_with_text_as_its_result_that_returns_nothing_has_failed(quoted: bool) -> None:
+    server = Server("test")
+
+    def forgets(order: int):  # type: ignore[no-untyped-def]
+        return None
+
+    forgets.__annotations__["return"] = "str" if quoted else str
+    server.tool(forgets)
+    server.tool(name="open")(lambda: None)
+    async with Client(server) as client:
+        failed = await client.call_tool("forgets", {"order": 1})
+        assert failed.is_error
+        assert "forgets returned what its annotation does not allow: expected string" in failed.text
+        assert (await client.call_tool("open")).content == []

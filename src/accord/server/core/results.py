@@ -86,6 +86,8 @@ class ResultEncoder:
             check_meta(value.meta or {})
             return self.encode(_with_content(value, returns if structured else None, rules), rules)
         if returns is None or not structured:
+            if value is None and returns is not None:
+                returns.encode(value)  # a function with `-> str` that forgets its `return`
             return self.encode(CallToolResult(content=adapt_content(content_of(value), rules.revision)), rules)
         return self._encode_structured(value, returns, rules)
 

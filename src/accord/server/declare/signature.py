@@ -240,6 +240,8 @@ class Signature:
             raise ToolError(f"the result cannot be encoded: {exc}") from exc
         if self._resolved.result is not None:
             self._check(packed)
+        elif value is None and self._callable.returns in (str, "str"):
+            raise ToolError(f"{self.name} returned what its annotation does not allow: expected string, got null")
         return msgspec.Raw(packed)
 
     def wrap(self, packed: msgspec.Raw) -> msgspec.Raw:
