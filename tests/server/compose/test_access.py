@@ -496,7 +496,7 @@ async def test_a_provider_gives_nothing_in_the_place_of_a_hidden_tool_that_was_r
 
 
 class Named(Provider):
-    """It has tools with these names, which return them."""
+    """It has tools with these names, which return their descriptions."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()
@@ -504,7 +504,10 @@ class Named(Provider):
 
     async def tools(self) -> list[Provided]:
         return [
-            Provided(Tool(name=name, input_schema={"type": "object"}), lambda _, name=name: f"provided {name}")
+            Provided(
+                Tool(name=name, description=f"provided {name}", input_schema={"type": "object"}),
+                lambda _, name=name: f"provided {name}",
+            )
             for name in self.names
         ]
 
@@ -556,6 +559,22 @@ async def test_a_provider_has_the_name_that_a_change_gives_to_a_tool_which_does_
     server.add_provider(Named("new"))
     async with Client(server) as client:
         assert await results_of(client) == {"new": "provided new"}
+
+
+@pytest.mark.parametrize("changes", [{"d": "a"}, {"d": "a", "c": "a"}, {"c": "a", "d": "a"}])
+@pytest.mark.parametrize("mounted", [False, True])
+async def test_lists_show_the_tool_that_is_called_if_changes_give_one_name_to_several(
+    changes: dict[str, str], mounted: bool
+) -> None:
+    server, outer = Server("server"), Server("outer")
+    server.add_provider(Named("a", "c"))
+    server.add_provider(Named("d"))
+    outer.mount(server)
+    for old, new in changes.items():
+        (outer if mounted else server).change_tool(old, ToolChange(name=new))
+    async with Client(outer if mounted else server) as client:
+        listed = {tool.name: tool.description for tool in await client.list_tools()}
+        assert await results_of(client) == listed
 
 
 HIDDEN_PATHS = ("plan", "%70lan", "./plan", "PLAN", "private/1", "private%2F1", "private%252F1")

@@ -205,9 +205,13 @@ class ProviderResolver:
             return await answer
 
     def _apply_changes(self, registrations: dict[str, Registration]) -> dict[str, Registration]:
+        """Return the tools by their names after the changes. Of two with one name, the one that lookups find counts."""
+        changes = self._registry.tool_changes
         changed: dict[str, Registration] = {}
-        for name, registration in registrations.items():
-            change = self._registry.tool_changes.get(name)
+        for name in dict.fromkeys((*changes, *registrations)):  # the order of `Registry.changes_to`
+            if (registration := registrations.get(name)) is None:
+                continue
+            change = changes.get(name)
             try:
                 result = registration if change is None else change.apply(registration)
             except DeclarationError as exc:
