@@ -268,3 +268,12 @@ def test_what_stands_behind_a_long_argument_is_shown(text: str) -> None:
         shown = call_prompt(arguments={"content": text, "path": "/etc/passwd"}, before=before).text()
         assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
         assert "/etc/passwd" in shown
+
+
+@pytest.mark.parametrize("text", ["line\n" * 300, "x" * 200_000, "x" * 2_000_000], ids=["lines", "text", "large"])
+def test_a_short_argument_between_long_ones_is_shown(text: str) -> None:
+    for path in (None, "notes.txt"):
+        before = path and {"old_text": text.upper(), "path": path, "new_text": text.title()}
+        shown = call_prompt(arguments={"old_text": text, "path": "/etc/passwd", "new_text": text}, before=before).text()
+        assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
+        assert "/etc/passwd" in shown

@@ -28,6 +28,8 @@ _MAX_VALUE = 64 << 10
 """Characters of a JSON value that are made into lines: more than `_MAX_LINES` of them, of at most 200 characters."""
 _MAX_END = 16 << 10
 """Likewise at its end."""
+_MAX_SHORT = 1_000
+"""Bytes of an argument that is shown before longer ones."""
 _MAX_INDENTED = 1 << 20
 """Bytes of a JSON value that is indented before it is cut."""
 _MAX_TEXT = 2_000
@@ -112,7 +114,8 @@ class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
         lines.add(
             f"effect: {self.effect}", f"asked because: {single_line(truncate(self.reason, _MAX_TEXT))}", arguments
         )
-        lines.quote_value(self.arguments, "  ", self.before)
+        before = None if self.before is None else _short_first(self.before)
+        lines.quote_value(_short_first(self.arguments), "  ", before)
         if mixed := _mixed_words(f"{self.tool}\n{_value_text(self.arguments)[0]}"):
             lines.add(f"take care: letters of several alphabets in one word: {mixed}")
         lines.add(f"the server calls it {_name(self.title)!r} and says:")
@@ -224,6 +227,11 @@ def _mixed_words(text: str) -> str:
     words = dict.fromkeys(truncate(each, _MAX_NAME) for each in found[:_MAX_MIXED])
     more = f", … {len(found) - _MAX_MIXED:,} more" if len(found) > _MAX_MIXED else ""
     return ", ".join(each.encode("unicode_escape").decode() for each in words) + more
+
+
+def _short_first(arguments: JSONObject) -> JSONObject:
+    """Return arguments with the short ones first: a path between two long texts would be left out otherwise."""
+    return dict(sorted(arguments.items(), key=lambda each: len(msgspec.json.encode(each)) > _MAX_SHORT))
 
 
 def _value_text(value: Any) -> tuple[str, int]:
