@@ -34,8 +34,9 @@ log: logging.Logger = logging.getLogger("accord")
 
 Record = TypeVar("Record")
 
-_LEASE_SECONDS = 60.0
-"""After this time, a lease whose process does not renew it is free."""
+_LEASE_SECONDS = 30.0
+"""After this time, a lease whose process does not renew it is free. A client waits longer for its connection
+(`ClientLimits.connect_seconds`): after a process was killed, the next one waits, and does not fail."""
 _POLL_SECONDS = 0.05
 _VERSION = 1
 
