@@ -204,6 +204,35 @@ FLOOD = """async () => {
 }"""
 
 
+async def test_messages_of_an_app_take_half_of_the_time_of_the_page_at_most(open_own_app: OpenOwnApp) -> None:
+    """Some values take much longer than others of as many characters: an app held up the page for seconds on end."""
+    page = await open_own_app()
+    await page.evaluate(JSON_TAKES_LONG)
+    frame = await frame_of(page)
+    await frame.evaluate(PING_5_TIMES)
+    await page.wait_for_function("() => received === 5")
+    await page.evaluate("() => { now += 2000; }")
+    await frame.evaluate("() => ask('ping')")
+    assert await frame.evaluate("() => answers") <= 2  # of which one uses the time of the second before
+
+
+PING_5_TIMES = """() => {
+  window.answers = 0;
+  for (let at = 0; at < 5; at += 1) void ask("ping").then(() => { window.answers += 1; });
+}"""
+JSON_TAKES_LONG = """() => {
+  window.now = performance.now();
+  window.received = 0;
+  performance.now = () => window.now;
+  addEventListener("message", () => { window.received += 1; });
+  const stringify = JSON.stringify;
+  JSON.stringify = function (...given) {
+    if (given.length > 1) window.now += 700;
+    return stringify.apply(this, given);
+  };
+}"""
+
+
 @pytest.mark.parametrize("sender", ["parent", "top"], ids=["the app", "a frame in the app"])
 async def test_an_app_that_leaves_no_time_for_the_page_is_closed(open_own_app: OpenOwnApp, sender: str) -> None:
     """Ignored messages take time too: the user could not close an app that never stopped."""

@@ -18,6 +18,7 @@ const MOST_MESSAGES = 200;
 const MOST_CHARACTERS = 500;
 const MOST_MESSAGES_PER_SECOND = 200;
 const MOST_CHARACTERS_PER_SECOND = 20_000_000;
+const MOST_MILLISECONDS_PER_SECOND = 500;
 const MOST_ARGUMENTS = 200_000;
 const MOST_BETWEEN_TICKS = 1000;
 const TICK_MILLISECONDS = 500;
@@ -45,7 +46,7 @@ export class AppBridge {
   approval = null;
   /** @type {{ method: string, text: string }[]} */
   messages = [];
-  #received = { count: 0, characters: 0, since: 0 };
+  #received = { count: 0, characters: 0, milliseconds: 0, since: 0 };
   /** A time in which timers of the page ran only a few times, and its messages, also those of frames in the app: of the
    * timers that are due, a browser may run one between thousands of messages. */
   #tick = newTick();
@@ -71,8 +72,10 @@ export class AppBridge {
     this.context = context;
     this.tool = JSON.parse(opened.toolJson);
     this.onMessage = (/** @type {MessageEvent} */ event) => {
+      const begun = performance.now();
       void this.#receive(event);
       this.#tick.last = performance.now();
+      this.#received.milliseconds += this.#tick.last - begun;
     };
     addEventListener("message", this.onMessage);
     this.ticks = setInterval(() => {
@@ -156,16 +159,27 @@ export class AppBridge {
   }
 
   /** Returns whether the app sends more than a page can show: what is too much gets no answer. After a message that is
-   * longer than those of a second may be, this lasts as many seconds. */
+   * longer, or takes longer, than those of a second may, this lasts as many seconds. The characters say before a message
+   * is copied that it is too much; the time, that values of this kind or this machine are slower. */
   #isFlooded() {
     const now = performance.now();
-    const { characters, since } = this.#received;
+    const { characters, milliseconds, since } = this.#received;
     if (now - since > 1000) {
-      const left = Math.max(0, characters - ((now - since) / 1000) * MOST_CHARACTERS_PER_SECOND);
-      this.#received = { count: 0, characters: left, since: now };
+      const left = (/** @type {number} */ sum, /** @type {number} */ most) =>
+        Math.max(0, sum - ((now - since) / 1000) * most);
+      this.#received = {
+        count: 0,
+        characters: left(characters, MOST_CHARACTERS_PER_SECOND),
+        milliseconds: left(milliseconds, MOST_MILLISECONDS_PER_SECOND),
+        since: now,
+      };
     }
     this.#received.count += 1;
-    return this.#received.count > MOST_MESSAGES_PER_SECOND || this.#received.characters > MOST_CHARACTERS_PER_SECOND;
+    return (
+      this.#received.count > MOST_MESSAGES_PER_SECOND ||
+      this.#received.characters > MOST_CHARACTERS_PER_SECOND ||
+      this.#received.milliseconds > MOST_MILLISECONDS_PER_SECOND
+    );
   }
 
   /**
