@@ -93,6 +93,15 @@ def full_disk(*arguments: Any) -> None:
     raise sqlite3.OperationalError("database or disk is full")
 
 
+async def test_a_deleted_login_leaves_no_secrets_in_the_keyring(backend: FileKeyring, tmp_path: Path) -> None:
+    async with CredentialStore(tmp_path / "credentials.db") as store:
+        await store.save(NAME, LOGIN)
+        backend.limit = 1  # from now on, the file has the secrets
+        await store.save(NAME, LOGIN)
+        await store.delete(NAME)
+    assert not backend.entries()
+
+
 async def test_a_login_without_some_secrets_stays_without_them(backend: FileKeyring, tmp_path: Path) -> None:
     tokens = msgspec.structs.replace(LOGIN.tokens, refresh_token=None)
     client = ClientRegistration(ISSUER, "me", "given")

@@ -165,8 +165,14 @@ async def test_without_the_extra_a_required_proof_is_an_error_and_a_possible_one
             assert (await stored(store)).tokens.token_type == "Bearer"
 
 
+ANOTHER_KEY = """-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f
+-----END PRIVATE KEY-----
+"""
+
+
 @pytest.mark.parametrize("token_type", ["Bearer", "DPoP"])
-@pytest.mark.parametrize("fault", ["no extra", "damaged"])
+@pytest.mark.parametrize("fault", ["no extra", "damaged", "of another type"])
 async def test_a_key_that_cannot_be_used_is_an_error_with_its_cure(
     fault: str, token_type: str, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,12 +183,12 @@ async def test_a_key_that_cannot_be_used_is_an_error_with_its_cure(
         login = await stored(store)
         expires_at = 1.0 if token_type == "Bearer" else None
         tokens = msgspec.structs.replace(login.tokens, token_type=token_type, expires_at=expires_at)
-        pem = "no key" if fault == "damaged" else login.dpop_key
+        pem = {"damaged": "no key", "of another type": ANOTHER_KEY}.get(fault, login.dpop_key)
         async with store:
             await store.save(at.url, msgspec.structs.replace(login, tokens=tokens, dpop_key=pem))
         if fault == "no extra":
             monkeypatch.setattr(dpop, "find_spec", lambda name: None)
-        cure = r"damaged; log in again" if fault == "damaged" else r"bound to a key \(DPoP\); install accord\[auth\]"
+        cure = r"damaged; log in again" if fault != "no extra" else r"bound to a key \(DPoP\); install accord\[auth\]"
         client = Client(at.url, auth=at.login(store))
         for _ in range(2):
             with pytest.raises(AuthorizationError, match=f"proof of possession: .*{cure}"):

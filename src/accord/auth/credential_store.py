@@ -141,11 +141,10 @@ class CredentialStore:
         await self._thread.run(lambda db: _execute(db, "INSERT OR REPLACE INTO logins VALUES (?, ?)", name, record))
 
     async def delete(self, name: str) -> None:
-        """Delete a login."""
-        login = _readable(await self._record(name), _decode_login)
+        """Delete a login. The keyring may have secrets of it that were renewed since, and stored in the file."""
         await self._thread.run(lambda db: _execute(db, "DELETE FROM logins WHERE name = ?", name))
         keyring = await self._system_keyring()
-        if keyring is not None and login is not None and login.is_in_keyring:
+        if keyring is not None:
             await keyring.delete(self._entry(name))
 
     async def delete_refresh_token(self, name: str, refused: str) -> None:

@@ -44,7 +44,7 @@ class DPoPKey:
 
         try:
             self._key: ECKey = ECKey.generate_key("P-256") if pem is None else ECKey.import_key(pem)
-        except ValueError:  # whose text may have a part of it
+        except Exception:  # joserfc and cryptography have errors of their own, whose texts may have a part of it
             raise AuthorizationError(_STEP, "the stored key of this login is damaged", "log in again") from None
         public: dict[str, Any] = dict(self._key.as_dict(private=False))
         header = {"alg": ALGORITHM, "typ": "dpop+jwt", "jwk": {name: public[name] for name in _PUBLIC}}
