@@ -33,7 +33,7 @@ from accord.stores import SQLiteTasks
 
 from tests.server.raw import raw_peer
 from tests.server.tasks.test_calls import CORE, Name
-from tests.waiting import turns, until
+from tests.waiting import SECONDS, turns, until
 
 PROGRAM = str(Path(__file__).with_name("killed.py"))
 
@@ -199,12 +199,49 @@ async def test_the_timeout_of_a_client_that_has_gone_ends_no_question_of_others(
 
         async def answer(_: Any) -> dict[str, str]:
             asked.set()
-            await until(lambda: len(runner.asking) == 1)
+            await until(lambda: [len(each) for each in runner.asking.values()] == [1])
             return {"name": "Zoe"}
 
         async with Client(server, revisions=[CORE], elicitation=answer) as again:
             assert (await again.task(task.id).result()).text == "Zoe"
         assert (await waiting).text == "Zoe"
+
+
+async def test_a_client_that_timed_out_is_asked_again_once_no_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others left without an answer, and the handler waited until the ttl."""
+    server, asked, asked_later, request = desk(tmp_path), asyncio.Event(), asyncio.Event(), request_response
+    calls = 0
+
+    async def time_out(*options: Any) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            return await request(*options)
+        asked.set()
+        await asked_later.wait()
+        raise RequestTimeout("no answer")
+
+    async def never(_: Any) -> None:
+        asked_later.set()
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(question_sender, "request_response", time_out)
+    async with Client(server, revisions=[CORE], elicitation=lambda _: {"name": "Ann"}) as slow:
+        task = await slow.start_tool("ask")
+        waiting = asyncio.create_task(task.result())
+        await asked.wait()
+        async with Client(server, revisions=[CORE], elicitation=never) as leaves:
+            leaving = asyncio.create_task(leaves.task(task.id).result())
+            await asked_later.wait()
+            await turns(20)
+            assert calls == 2
+            leaving.cancel()
+        async with asyncio.timeout(SECONDS):
+            assert (await waiting).text == "Ann"
+    assert calls == 3
+    assert not server.task_service.runner(server.limits).asking  # type: ignore[union-attr]
 
 
 async def test_errors_of_the_store_while_a_client_is_asked_end_no_request(

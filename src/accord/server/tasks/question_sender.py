@@ -37,6 +37,8 @@ class QuestionSender:
         """What asks, by task and key. It stays until the task has the answer."""
         self._storing: set[tuple[str, str]] = set()
         """Questions whose answers are being stored."""
+        self._timed_out: set[tuple[str, str]] = set()
+        """Questions that the client did not answer in time, while other clients were asked."""
         self._is_lost = False
         """Whether the client cannot be asked here any more."""
 
@@ -47,10 +49,10 @@ class QuestionSender:
         open = {(record.id, key): question for key, question in record.questions.items()}
         for key in self._sending.keys() - open.keys():
             self._drop(key)
-        for key in [each for each in open if (self._peer, *each) not in self._runner.asking]:
+        for key in [each for each in open if self._is_free(each)]:
             question = decode_question(open[key])
             if self._can_ask(question):
-                self._runner.asking.add((self._peer, *key))
+                self._runner.asking.setdefault(key, set()).add(self._peer)
                 self._sending[key] = asyncio.ensure_future(self._send(key, question))
 
     def close(self) -> None:
@@ -65,10 +67,20 @@ class QuestionSender:
 
     def _release(self, key: tuple[str, str]) -> None:
         """Let another request of this client ask a question."""
-        self._runner.asking.discard((self._peer, *key))
+        asked = self._runner.asking.get(key, set())
+        asked.discard(self._peer)
+        if not asked:
+            self._runner.asking.pop(key, None)
         running = self._runner.tasks.get(key[0])
         if running is not None:
             running.show_change()
+
+    def _is_free(self, key: tuple[str, str]) -> bool:
+        """Return whether no request asks this client. It is asked again after a timeout once no other client is asked:
+        the handler would wait for ever.
+        """
+        asked = self._runner.asking.get(key, set())
+        return not asked if key in self._timed_out else self._peer not in asked
 
     def _can_ask(self, question: StoredQuestion) -> bool:
         """Return whether the client can be asked: otherwise it waits until another client has answered."""
@@ -83,10 +95,11 @@ class QuestionSender:
         try:
             answer = await request_response(method, params, needs, self._pending, self._peer, self._seconds)
         except (asyncio.CancelledError, ConnectionLost, NotConnected):
-            self._give_up(key)
+            self._is_lost |= self._give_up(key)
             return
         except AccordError as error:  # the handler learns why it gets no answer
-            if isinstance(error, RequestTimeout) and self._is_asked_of_others(key):
+            if isinstance(error, RequestTimeout) and len(self._runner.asking.get(key, ())) > 1:
+                self._timed_out.add(key)  # others may still answer
                 self._give_up(key)
                 return
             answer = encode_failure(error)
@@ -94,15 +107,12 @@ class QuestionSender:
         # goes on after the end of this request: the user would have to answer again
         await asyncio.shield(self._runner.spawn(self._store_answer(key, answer)))
 
-    def _give_up(self, key: tuple[str, str]) -> None:
-        """Ask this client no more, unless the question was withdrawn."""
-        if key in self._sending:
-            self._is_lost = True
-            self._drop(key)
-
-    def _is_asked_of_others(self, key: tuple[str, str]) -> bool:
-        """Return whether other clients are asked here, who may still answer."""
-        return any(each[1:] == key and each[0] is not self._peer for each in self._runner.asking)
+    def _give_up(self, key: tuple[str, str]) -> bool:
+        """End the attempt that runs now to ask a question; return False if it was withdrawn before."""
+        if self._sending.get(key) is not asyncio.current_task():
+            return False
+        self._drop(key)
+        return True
 
     async def _store_answer(self, key: tuple[str, str], answer: bytes) -> None:
         try:

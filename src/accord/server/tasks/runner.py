@@ -85,10 +85,8 @@ class TaskRunner:
         self.store: Tasks = store
         self.tasks: dict[str, RunningTask] = {}
         """The tasks that run here, by id."""
-        self.asking: set[tuple[Peer, str, str]] = set()
-        """The questions that clients are asked, by client, task and key (2025-11-25). The task may run in another
-        process.
-        """
+        self.asking: dict[tuple[str, str], set[Peer]] = {}
+        """The clients that are asked a question, by task and key (2025-11-25). The task may run in another process."""
         self.result_bytes: int = limits.tasks.result_bytes
         self.recover: Recover = lambda record: None
         self._server = server
