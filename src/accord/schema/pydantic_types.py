@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -26,6 +26,13 @@ _MAX_READ_FAILURES = 1_000
 as a union has types."""
 _MAX_ITEMS = 3
 """Number of items of each array whose failures are in the error for a value with more failures."""
+
+_PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__index__),
+    (float, float.__float__),
+)
+"""How values of subclasses become plain, whatever methods these have: `numpy.float64`, a text of BeautifulSoup."""
 
 JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
 """Advice for a type without JSON."""
@@ -80,13 +87,18 @@ def _beginning(value: Any) -> Any:
 
 
 def dump(value: Any) -> Any:
-    """Return a pydantic object or a path as JSON; an `enc_hook` for msgspec. Raises `TypeError`."""
+    """Return a pydantic object, a path, or a text or number of a subclass as JSON; an `enc_hook` for msgspec. Raises
+    `TypeError`.
+    """
     if "pathlib" in sys.modules and isinstance(value, sys.modules["pathlib"].PurePath):
         return str(value)
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     if "pydantic" in sys.modules and hasattr(type(value), "__get_pydantic_core_schema__"):
         return _adapter(type(value)).dump_python(value, mode="json")
+    for plain, convert in _PLAIN:
+        if isinstance(value, plain):
+            return convert(value)
     raise TypeError(f"{type(value).__qualname__} cannot be turned into JSON{_hint(value)}")
 
 

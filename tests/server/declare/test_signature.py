@@ -820,3 +820,46 @@ async def test_a_tool_with_text_as_its_result_that_returns_nothing_has_failed(qu
         assert failed.is_error
         assert "forgets returned what its annotation does not allow: expected string" in failed.text
         assert (await client.call_tool("open")).content == []
+
+
+class Link(str):
+    def __str__(self) -> str:
+        return "not the text"
+
+
+class Mean(float):
+    pass
+
+
+class Count(int):
+    pass
+
+
+async def test_texts_and_numbers_of_subclasses_are_results_like_plain_ones() -> None:
+    """Libraries return them where a program says `str` or `float`: BeautifulSoup, markupsafe, numpy."""
+    server = Server("test")
+
+    @server.tool
+    def title() -> str:
+        return Link("Oslo")
+
+    @server.tool
+    def mean() -> float:
+        return Mean(1.5)
+
+    @server.tool
+    def counts() -> dict[str, int]:
+        return {Link("a"): Count(2)}
+
+    @server.tool
+    def endless() -> float:
+        return Mean("inf")
+
+    server.resource("notes://title")(title)
+    server.prompt(title)
+    async with Client(server) as client:
+        texts = {name: (await client.call_tool(name)).text for name in ("title", "mean", "counts")}
+        assert texts == {"title": "Oslo", "mean": "1.5", "counts": '{"a":2}'}
+        assert "not a JSON number" in (await client.call_tool("endless")).text
+        assert getattr((await client.read_resource("notes://title")).contents[0], "text", None) == "Oslo"
+        assert getattr((await client.get_prompt("title")).messages[0].content, "text", None) == "Oslo"
