@@ -93,6 +93,39 @@ async def test_a_fault_has_the_same_owner_whatever_rules_are_selected(tmp_path: 
     assert not done.fails_on("mine")
 
 
+SILENT = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    methods = sys.argv[1]
+    with open(methods, "a") as log:
+        print("batch" if isinstance(message, list) else message.get("method"), file=log)
+    if isinstance(message, list) or "id" not in message:
+        continue
+    if message["method"] == "initialize":
+        result = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
+        result["serverInfo"] = {"name": "shop", "version": "1"}
+    elif message["method"] == "ping":
+        result = {}
+    elif message["method"].endswith("/list"):
+        result = {message["method"].partition("/")[0]: []}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("only", "unanswered"), [("ping", 0), ("batch/served", 1)])
+async def test_messages_that_show_the_sdk_cost_at_most_one_timeout(tmp_path: Path, only: str, unanswered: int) -> None:
+    program, sent = tmp_path / "server.py", tmp_path / "methods"
+    program.write_text(SILENT)
+    settings = CheckSettings(revisions=("2025-03-26",), timeout=1, only=(only,))
+    await check_server({"command": sys.executable, "args": [str(program), str(sent)]}, settings)
+    known = ("ping", "batch", "initialize", "None")
+    others = [each for each in sent.read_text().split() if each not in known and not each.endswith("/list")]
+    assert len([each for each in others if not each.startswith("notifications/")]) == unanswered, others
+
+
 def report(*findings: Finding, name: str = "shop 1.0") -> Report:
     sdk = next(each for each in known_sdks() if each.name == "mcp 1.x")
     found = samples.report([samples.outcome("a/b", "fail")], list(findings))

@@ -182,16 +182,25 @@ class VisitRunner:
                     group.create_task(alone(rule, case))
 
     async def _run_background_cases(self) -> None:
-        """Run background cases as long as a reading rule may still find a violation, and those that show the SDK."""
-        if not self._needs_more_traffic():
-            shows_sdk = [(rule, case) for rule, case in self._background_cases if rule.id in SIGNATURE_RULES]
-            await self._run_shared(shows_sdk, lambda attempt: None)
+        """Run background cases as long as a reading rule may still find a violation; otherwise those that show the SDK,
+        if there is a failure that it may have caused.
+        """
+        if not self._needs_more_traffic() and (self._failures or _cases_of_kind(self._cases, "reading")):
+            await self._run_cases_that_show_sdk()
         for part in (self._run_shared, self._run_own):
             if not self._needs_more_traffic():
                 return
             await part(self._background_cases, lambda attempt: None)
         if self._needs_more_traffic():
             await self._run_fuzz_cases(self._background_cases, self._background_outcomes)
+
+    async def _run_cases_that_show_sdk(self) -> None:
+        """Run them until one has no answer: the timeouts would take the time of the selected cases."""
+        for rule, case in _cases_of_kind(self._background_cases, "shared"):
+            if rule.id in SIGNATURE_RULES:
+                attempt = await self._attempts.run_shared(rule, case)
+                if attempt.is_time_dependent(self._settings.timeout):
+                    return
 
     def _needs_more_traffic(self) -> bool:
         """Return whether there are background rules, and a reading rule that is not known to be broken."""
