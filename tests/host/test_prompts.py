@@ -277,3 +277,10 @@ def test_a_short_argument_between_long_ones_is_shown(text: str) -> None:
         shown = call_prompt(arguments={"old_text": text, "path": "/etc/passwd", "new_text": text}, before=before).text()
         assert "NOT ALL OF IT IS SHOWN" in shown.split("\n")[0]
         assert "/etc/passwd" in shown
+
+
+def test_the_letters_of_a_short_argument_between_long_ones_are_compared() -> None:
+    text = "x" * 2_000_000
+    path = "/etc/p\N{CYRILLIC SMALL LETTER A}sswd"
+    shown = call_prompt(arguments={"old_text": text, "path": path, "new_text": text}).text()
+    assert "letters of several alphabets in one word: p\\u0430sswd" in shown

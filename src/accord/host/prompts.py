@@ -114,9 +114,9 @@ class CallPrompt(msgspec.Struct, frozen=True, kw_only=True):
         lines.add(
             f"effect: {self.effect}", f"asked because: {single_line(truncate(self.reason, _MAX_TEXT))}", arguments
         )
-        before = None if self.before is None else _short_first(self.before)
-        lines.quote_value(_short_first(self.arguments), "  ", before)
-        if mixed := _mixed_words(f"{self.tool}\n{_value_text(self.arguments)[0]}"):
+        value, before = _short_first(self.arguments), None if self.before is None else _short_first(self.before)
+        lines.quote_value(value, "  ", before)
+        if mixed := _mixed_words(f"{self.tool}\n{_value_text(value)[0]}"):
             lines.add(f"take care: letters of several alphabets in one word: {mixed}")
         lines.add(f"the server calls it {_name(self.title)!r} and says:")
         return lines.quote(_text_lines(self.description), "  | ", _MAX_DESCRIPTION_LINES).text()
