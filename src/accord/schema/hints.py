@@ -177,7 +177,14 @@ class HintReader:
         self._aliases: list[Any] = []
 
     def resolve(self, text: str) -> Any:
-        """Resolve an annotation that is written as a string. Raises `NameError`."""
+        """Resolve an annotation that is written as a string. Raises `NameError`.
+
+        It may have quotes of its own beside `from __future__ import annotations`.
+        """
+        found = self._evaluate(text)
+        return self._evaluate(found) if isinstance(found, str) else found
+
+    def _evaluate(self, text: str) -> Any:
         for names in (self.around, self.scope, vars(builtins)):
             if text in names:
                 return names[text]

@@ -351,6 +351,16 @@ def test_a_context_imported_for_type_checkers_only_is_found_by_its_name() -> Non
     assert found.bind(b'{"x":1}', "it") == (("it", 1), {})
 
 
+def test_annotations_may_have_quotes_of_their_own() -> None:
+    def tool(ctx: "Context", x: "int") -> "str | None":  # noqa: UP037  as from before the import of annotations
+        return f"{ctx} {x}"
+
+    found = signature(tool, context=Context)
+    assert found.context == "ctx"
+    assert found.input_schema["properties"] == {"x": {"type": "integer"}}
+    assert found.bind(b'{"x":1}', "it") == (("it", 1), {})
+
+
 def test_the_context_cannot_be_given_as_an_argument() -> None:
     def tool(ctx: Context, x: int) -> Any: ...
 
