@@ -60,7 +60,7 @@ def test_an_sdk_with_wording_of_its_earlier_major_version_is_recognised_as_the_n
 
 
 ON_FASTMCP = """
-import json, sys
+import json, sys, time
 errors = {"prompts/get": (-32602, "Unknown prompt: 'nobody'", None)}
 capabilities = {"tools": {}, "prompts": {}}
 for line in sys.stdin:
@@ -92,6 +92,22 @@ async def test_a_fault_has_the_same_owner_whatever_rules_are_selected(tmp_path: 
     assert {each.rule: each.sdk for each in done.findings if each.verdict == "fail"} == {"batch/served": "fastmcp"}
     assert not done.fails_on("mine")
 
+
+async def test_an_sdk_is_recognised_though_a_case_takes_more_than_half_of_the_timeout(tmp_path: Path) -> None:
+    """It answers each message in time, and the case has five of them."""
+    program = tmp_path / "server.py"
+    program.write_text(ON_FASTMCP.replace("        case method:\n", SLOW_CALL))
+    settings = CheckSettings(revisions=("2025-03-26",), timeout=2, only=("batch",))
+    done = await check_server({"command": sys.executable, "args": [str(program)]}, settings)
+    assert {each.rule: each.sdk for each in done.findings if each.verdict == "fail"} == {"batch/served": "fastmcp"}
+
+
+SLOW_CALL = """
+        case "tools/call":
+            time.sleep(0.25)
+            answer["result"] = {"content": [{"type": "text", "text": "Unknown tool"}], "isError": True}
+        case method:
+"""
 
 SILENT = """
 import json, sys

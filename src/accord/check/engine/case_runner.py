@@ -109,10 +109,14 @@ class CaseAttempt(NamedTuple):
         """The symptom, which failures with the same cause share."""
         return getattr(self.error, "symptom", "") or self.rule.id
 
+    @property
+    def timed_out(self) -> bool:
+        """True if a response did not arrive in time."""
+        return isinstance(self.error, TimeoutError) or self.symptom.startswith(NO_ANSWER)
+
     def is_time_dependent(self, timeout: float) -> bool:
         """Return whether a faster machine may give another verdict; `timeout` is that of a response, in seconds."""
-        is_late = isinstance(self.error, TimeoutError) or self.symptom.startswith(NO_ANSWER)
-        return is_late or self.seconds >= _TIME_DEPENDENT * timeout
+        return self.timed_out or self.seconds >= _TIME_DEPENDENT * timeout
 
 
 class Timer:

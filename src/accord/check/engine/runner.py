@@ -199,7 +199,7 @@ class VisitRunner:
         for rule, case in _cases_of_kind(self._background_cases, "shared"):
             if rule.id in SIGNATURE_RULES:
                 attempt = await self._attempts.run_shared(rule, case)
-                if attempt.is_time_dependent(self._settings.timeout):
+                if attempt.timed_out:
                     return
 
     def _needs_more_traffic(self) -> bool:
