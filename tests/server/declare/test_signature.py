@@ -346,9 +346,13 @@ def test_a_context_imported_for_type_checkers_only_is_found_by_its_name() -> Non
     def tool(ctx: Hidden, x: int) -> Any:
         return ctx, x
 
-    found = signature(tool, context=type("Hidden", (), {}))
-    assert found.context == "ctx"
-    assert found.bind(b'{"x":1}', "it") == (("it", 1), {})
+    def quoted(ctx: "Hidden | None", x: "int") -> Any:  # noqa: UP037  as from before the import of annotations
+        return ctx, x
+
+    for each in (tool, quoted):
+        found = signature(each, context=type("Hidden", (), {}))
+        assert found.context == "ctx"
+        assert found.bind(b'{"x":1}', "it") == (("it", 1), {})
 
 
 def test_annotations_may_have_quotes_of_their_own() -> None:
@@ -815,14 +819,14 @@ def test_a_server_may_be_strict_for_all_its_tools_and_a_tool_for_itself() -> Non
     assert plain.registry.tools["forecast"].bind(arguments, None)[0][:2] == ("Oslo", 3)
 
 
-@pytest.mark.parametrize("quoted", [False, True])
-async def test_a_tool_with_text_as_its_result_that_returns_nothing_has_failed(quoted: bool) -> None:
+@pytest.mark.parametrize("returns", [str, "str", "'str'"])
+async def test_a_tool_with_text_as_its_result_that_returns_nothing_has_failed(returns: Any) -> None:
     server = Server("test")
 
     def forgets(order: int):  # type: ignore[no-untyped-def]
         return None
 
-    forgets.__annotations__["return"] = "str" if quoted else str
+    forgets.__annotations__["return"] = returns
     server.tool(forgets)
     server.tool(name="open")(lambda: None)
     async with Client(server) as client:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
+from types import FunctionType
 from typing import Annotated, Any
 
 import pytest
@@ -182,6 +183,20 @@ async def test_one_value_serves_all_who_need_it_in_a_call() -> None:
         assert (await client.call_tool("same")).data == [True, False]
         await client.call_tool("same")
     assert len(made) == 4
+
+
+@pytest.mark.parametrize("hint", ["Context", "'Context'", "accord.Context | None", "'Context | None'"])
+async def test_a_dependency_finds_a_context_imported_for_type_checkers_only(hint: str) -> None:
+    def user(ctx):  # type: ignore[no-untyped-def]
+        return f"user of {ctx.server.name}"
+
+    user.__annotations__["ctx"] = hint
+    elsewhere = FunctionType(user.__code__, {})
+    elsewhere.__annotations__ = user.__annotations__
+    server = Server("shop")
+    server.tool(name="whoami")(lambda who=Depends(elsewhere): who)  # noqa: B008
+    async with Client(server) as client:
+        assert (await client.call_tool("whoami")).text == "user of shop"
 
 
 async def test_a_dependency_may_take_the_context_and_share_state_with_the_handler() -> None:

@@ -202,6 +202,14 @@ def enclosing_names(function: Any) -> Mapping[str, Any]:
     return names | dict(_closed_over(function))
 
 
+def named_type(hint: str, types: tuple[type, ...]) -> type | None:
+    """Return the one of the types that an annotation names: a context is often imported for type checkers only, and the
+    annotation may have quotes of its own.
+    """
+    name = hint.strip("'\"").split("[")[0].split("|")[0].strip().rpartition(".")[2]
+    return next((each for each in types if each.__name__ == name), None)
+
+
 def _closed_over(function: Any) -> Iterator[tuple[str, Any]]:
     for cell, name in zip(getattr(function, "__closure__", None) or (), function.__code__.co_freevars, strict=False):
         try:

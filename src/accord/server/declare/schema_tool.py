@@ -24,7 +24,7 @@ from accord.server.core.context import Context
 from accord.server.core.registration import Registration, listing_extension
 from accord.server.core.results import encode
 from accord.server.declare.declaration import check_declared, check_timeout
-from accord.server.declare.parameters import unwrap_callable
+from accord.server.declare.parameters import named_type, unwrap_callable
 from accord.server.declare.registrations import is_safe
 
 
@@ -179,5 +179,5 @@ def context_of(handler: Callable[..., Any]) -> Parameter | None:
 
 def is_context(hint: Any) -> bool:
     if isinstance(hint, str):  # in a module with `from __future__ import annotations`
-        return hint.partition("|")[0].strip().rpartition(".")[2] == Context.__name__
+        return named_type(hint, (Context,)) is not None
     return hint is Context or Context in get_args(hint)

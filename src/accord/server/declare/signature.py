@@ -34,7 +34,7 @@ from accord.schema.json_values import to_json
 from accord.schema.records import is_field
 from accord.server.core.content import ToolOutput
 from accord.server.declare.docstring import Docstring, docstring
-from accord.server.declare.parameters import Parameter, enclosing_names, inspect_callable
+from accord.server.declare.parameters import Parameter, enclosing_names, inspect_callable, named_type
 from accord.server.depends.markers import HandleMarker, handle_in
 
 Injected = Callable[[Any, Any], bool]
@@ -369,12 +369,10 @@ class Signature:
         if isinstance(hint, str):
             try:
                 parameter.hint = hint = reader.resolve(hint)
-            except NameError:  # imported for type checkers only, as a context often is
-                if hint.split("[")[0].split("|")[0].strip().rpartition(".")[2] not in {
-                    t.__name__ for t in self.contexts
-                }:
+            except NameError:
+                hint = named_type(hint, self.contexts)
+                if hint is None:
                     raise
-                hint = self.contexts[0]
         if _mentions(hint, self.contexts):
             self.context = parameter.name
             return False
@@ -391,7 +389,7 @@ class Signature:
     def _result(self, reader: HintReader) -> Node | None:
         hint = self._callable.returns
         if isinstance(hint, str) and hint not in _UNDECLARED:
-            hint = reader.resolve(hint)
+            hint = self._callable.returns = reader.resolve(hint)
         hint = _structured(hint)
         if _in(hint, _UNDECLARED) or _mentions(hint, self._unstructured):
             return None

@@ -16,7 +16,7 @@ import msgspec
 from accord.errors import DeclarationError
 from accord.schema.hints import HintReader
 from accord.server.core.exit_stack import FastExitStack
-from accord.server.declare.parameters import enclosing_names, unwrap_callable
+from accord.server.declare.parameters import enclosing_names, named_type, unwrap_callable
 from accord.server.depends.markers import Dependency, HandleMarker, dependency_in
 
 Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
@@ -184,8 +184,8 @@ def _hint(make: Callable[..., Any], hint: Any, contexts: tuple[type, ...]) -> An
     written = written.__init__ if isinstance(written, type) else written  # type: ignore[misc]  # which is a class
     try:
         return HintReader(getattr(written, "__globals__", {}), enclosing_names(written)).resolve(hint)
-    except NameError:  # imported for type checkers only, as a context often is
-        return next((each for each in contexts if hint.rpartition(".")[2] == each.__name__), hint)
+    except NameError:
+        return named_type(hint, contexts)
 
 
 def _name(make: Callable[..., Any]) -> str:
