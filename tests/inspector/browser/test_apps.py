@@ -233,6 +233,34 @@ JSON_TAKES_LONG = """() => {
 }"""
 
 
+async def test_an_app_that_waits_for_its_answers_loses_none(open_own_app: OpenOwnApp) -> None:
+    """On a slow page, a few tables took half of its time: the next one had no answer, and the app waited forever."""
+    page = await open_own_app()
+    await page.evaluate(JSON_TAKES_LONG)
+    await page.evaluate(TIMERS_MOVE_THE_CLOCK)
+    frame = await frame_of(page)
+    await frame.evaluate(PING_IN_TURN)
+    await frame.wait_for_function("() => answers === 5")
+
+
+PING_IN_TURN = """() => {
+  window.answers = 0;
+  void (async () => {
+    for (let at = 0; at < 5; at += 1) {
+      await ask("ping");
+      window.answers += 1;
+    }
+  })();
+}"""
+TIMERS_MOVE_THE_CLOCK = """() => {
+  const later = window.setTimeout;
+  window.setTimeout = (work, milliseconds = 0, ...given) => later(() => {
+    window.now += Math.max(0, milliseconds);
+    work(...given);
+  });
+}"""
+
+
 @pytest.mark.parametrize("sender", ["parent", "top"], ids=["the app", "a frame in the app"])
 async def test_an_app_that_leaves_no_time_for_the_page_is_closed(open_own_app: OpenOwnApp, sender: str) -> None:
     """Ignored messages take time too: the user could not close an app that never stopped."""

@@ -134,13 +134,33 @@ export class AppBridge {
     if (isTooLong) return;
     if (data.id === undefined) return this.#notified(data.method, data.params);
     if (typeof data.id !== "string" && typeof data.id !== "number") return; // Not each other value can be sent back.
+    const answer = await this.#answer(data.method, data.params ?? {});
+    await this.#rest();
+    this.#send({ id: data.id, ...answer });
+    this.context.update();
+  }
+
+  /**
+   * @param {string} method
+   * @param {any} params
+   */
+  async #answer(method, params) {
     try {
-      this.#send({ id: data.id, result: await this.#result(data.method, data.params ?? {}) });
+      return { result: await this.#result(method, params) };
     } catch (error) {
       const code = error instanceof UnknownMethod ? METHOD_NOT_FOUND : FAILED;
-      this.#send({ id: data.id, error: { code, message: error instanceof Error ? error.message : "failed" } });
+      return { error: { code, message: error instanceof Error ? error.message : "failed" } };
     }
-    this.context.update();
+  }
+
+  /** Waits until another message of the app would be received: one that waits for its answers loses none, however slow
+   * the page is. */
+  async #rest() {
+    const { count, characters, milliseconds, since } = this.#received;
+    const used = Math.max(characters / MOST_CHARACTERS_PER_SECOND, milliseconds / MOST_MILLISECONDS_PER_SECOND);
+    if (count < MOST_MESSAGES_PER_SECOND && used <= 1) return;
+    const end = since + 1000 * Math.max(1, used - 1);
+    await new Promise((resolve) => setTimeout(resolve, end - performance.now() + 1));
   }
 
   /** Returns whether the page does nothing any more but receive messages: not even those that are ignored are free. An
