@@ -32,7 +32,7 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__index__),
     (float, float.__float__),
 )
-"""How values of subclasses become plain, whatever methods these have: `numpy.float64`, a text of BeautifulSoup."""
+"""Conversions of subclasses to plain values, whatever methods these have: `numpy.float64`, a text of BeautifulSoup."""
 
 JSON_TYPES = "use a built-in type, a dataclass, a TypedDict, an Enum, a msgspec.Struct or a pydantic model"
 """Advice for a type without JSON."""

@@ -32,7 +32,8 @@ SIGNATURE_RULES: frozenset[str] = frozenset(
         "prompts/required-arguments",
     )
 )
-"""The rules whose messages get the errors by which SDKs are recognised: they are sent whatever rules are selected."""
+"""The rules whose messages get the errors by which SDKs are recognised: also sent if none of them is selected, but a
+selected rule fails."""
 
 
 class ErrorSignature(msgspec.Struct, frozen=True):

@@ -53,7 +53,7 @@ _POLL_SECONDS = 0.25
 """The interval at which a task of another process is looked up while a request waits for it."""
 
 _MAX_READ_ERRORS = 20
-"""How often a task is looked up again after errors of the store, one after the other, while a request waits for it."""
+"""Reads of a task that are tried again after errors of the store, one after the other, while a request waits for it."""
 
 _READS = 4
 """Limit of the requests that read tasks of the store at once: a task may have a large result. Clients take turns."""

@@ -20,7 +20,7 @@ _AGAIN_SECONDS = 1.0
 """The interval at which an answer is stored again after an error of the store."""
 
 _MAX_FULL = 10
-"""How often an answer without room is tried: the process that runs the task takes a limited number at once."""
+"""Tries of an answer without room: the process that runs the task takes a limited number at once."""
 
 
 class QuestionSender:
@@ -34,7 +34,7 @@ class QuestionSender:
         self._peer = peer
         self._seconds = seconds
         self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
-        """What asks, by task and key. It stays until the task has the answer."""
+        """The attempts to ask, by task and key; each stays until the task has the answer."""
         self._storing: set[tuple[str, str]] = set()
         """Questions whose answers are being stored."""
         self._timed_out: set[tuple[str, str]] = set()
